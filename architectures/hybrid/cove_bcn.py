@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from architectures.blocks.contextual_words import KeptStill
+from architectures.blocks.packed_lstm import PackedLSTM
 from architectures.blocks.parents_words import ParentsWords
 from architectures.blocks.recurrent import Recurrent
 from harness.errors import ModelError
@@ -30,10 +31,10 @@ class TranslatorsEncoder(KeptStill):
     def __init__(self, words: int, dims: int, hidden: int, layers: int):
         super().__init__()
         self.table = nn.Embedding(words, dims)
-        self.encoder = Recurrent("lstm", dims, hidden, layers, bidirectional=True)
+        self.encoder = PackedLSTM(dims, hidden, layers, bidirectional=True)
 
     def forward(self, numbers: Tensor, mask: Tensor) -> Tensor:
-        return self.encoder(self.table(numbers), mask)
+        return self.encoder(self.table(numbers), mask).states
 
 
 @register_input(
@@ -72,7 +73,7 @@ class CoVeWords(ParentsWords):
 
     def inherit(self, role: str, parent: KeptModel, rows: Sequence[Row]) -> None:
         model = parent.model
-        if model is None or model.table is None or not isinstance(getattr(model.encoder, "encoder", None), Recurrent):
+        if model is None or model.table is None or not isinstance(getattr(model.encoder, "encoder", None), PackedLSTM):
             raise ModelError(f"{parent.description.part.architecture} encodes no words, as attn_seq2seq_cove does")
         vectors: Tensor = model.table.tuned.weight
         self._begin(parent.view.vocabulary.words, *vectors.shape)  # type: ignore[union-attr]

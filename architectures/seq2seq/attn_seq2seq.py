@@ -90,8 +90,8 @@ class DecoderState(NamedTuple):
     ),
 )
 class AttentionalSeq2Seq(Generator):
-    """BiLSTM encoder of ``encoder_layers``; an LSTM decoder that reads the last symbol and a
-    weighted mean of the source's states, its context.
+    """BiLSTM encoder; an LSTM decoder that reads the last symbol and a weighted mean of the
+    source's states, its context.
 
     The weights of step i come from the decoder's state before it, h_{i-1}: softmax over j of v .
     tanh(W h_{i-1} + U s_j) (``additive``) or of h_{i-1} . s_j (``dot``). The context stands beside
@@ -108,12 +108,11 @@ class AttentionalSeq2Seq(Generator):
         symbol_size: int = 620,
         attention: str = "additive",
         beam: int = 1,
-        encoder_layers: int = 1,
     ):
         super().__init__()
         if attention not in ("additive", "dot"):
             raise ValueError(f"attention={attention!r} is neither 'additive' nor 'dot'")
-        self.encoder = Recurrent("lstm", width, encoder_hidden, encoder_layers, bidirectional=True)
+        self.encoder = Recurrent("lstm", width, encoder_hidden, bidirectional=True)
         if attention == "dot" and self.encoder.size != hidden:
             raise ValueError(f"attention='dot' needs hidden = 2 * encoder_hidden, found {hidden} and {encoder_hidden}")
         self.beam, self.attention = beam, attention
@@ -126,14 +125,9 @@ class AttentionalSeq2Seq(Generator):
             self.score = nn.Linear(hidden, 1, bias=False)
         self.output = nn.Linear(hidden, symbols)
 
-    def dropped(self, numbers: Tensor) -> Tensor:
-        """Vectors of words, or states of the encoder, as they are read: all of them."""
-        return numbers
-
     def start(self, vectors: Tensor, mask: Tensor) -> DecoderState:
-        states = self.encoder(self.dropped(vectors), mask)
-        first_backward = states[:, 0, self.encoder.size // 2 :]
-        hidden, states = torch.tanh(self.bridge(first_backward)), self.dropped(states)
+        states = self.encoder(vectors, mask)
+        hidden = torch.tanh(self.bridge(states[:, 0, self.encoder.size // 2 :]))
         keys = self.key(states) if self.attention == "additive" else states
         return DecoderState(hidden, torch.zeros_like(hidden), Memory(states, keys, mask))
 
@@ -162,60 +156,3 @@ class AttentionalSeq2Seq(Generator):
     def step(self, symbols: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         state = self.advance(self.vectors_of_symbols(symbols), state)
         return self.output(state.hidden).log_softmax(-1), state
-
-
-@register(
-    "attn_seq2seq_cove",
-    name="Attentional encoder-decoder, of CoVe",
-    kind="generate",
-    paper="McCann et al. 2017",
-    source="Z16.1.2 M-T1[217]",
-    year=2017,
-    version=2,
-    recipe=Recipe(
-        optimizer="sgd",
-        lr=1.0,
-        batch_size=64,
-        epochs=20,
-        clip=5.0,
-        lr_schedule="plateau",
-        reduction="sentence",
-        vector_dims=300,
-    ),
-    tiny={"encoder_hidden": 48, "hidden": 64, "symbol_size": 32, "dropout": 0.0},
-    vectors_of_paper="GloVe",
-    deviations=(
-        "The encoder and the recipe are the authors'; decoder and attention are those of attn_seq2seq: one layer of 300"
-        " attends before it steps, where theirs has two of 600, which attend by a matrix when they have stepped, and"
-        " read what they attended to before.",
-        "Weights start as PyTorch's layers do; in the authors' program within +-0.1.",
-        "The rate is halved after an epoch that is not the best so far, in the authors' program than the one before;"
-        " training ends after twenty, theirs when the rate is below 0.03.",
-        "It learns from captions (Multi30k) from English to German; the paper has 7 million pairs (WMT).",
-        "Greedy by default, because dev is decoded after each epoch.",
-    ),
-)
-class CoVeTranslator(AttentionalSeq2Seq):
-    """:class:`AttentionalSeq2Seq` with an encoder of two layers, for which given vectors of words
-    stay as they are. ``dropout`` acts on these, between its layers, and on the states to which the
-    decoder attends."""
-
-    vectors = "fixed"
-
-    def __init__(
-        self,
-        width: int,
-        symbols: int,
-        encoder_hidden: int = 300,
-        hidden: int = 300,
-        symbol_size: int = 300,
-        attention: str = "additive",
-        beam: int = 1,
-        encoder_layers: int = 2,
-        dropout: float = 0.2,
-    ):
-        super().__init__(width, symbols, encoder_hidden, hidden, symbol_size, attention, beam, encoder_layers)
-        self.encoder.dropout.p = dropout
-
-    def dropped(self, numbers: Tensor) -> Tensor:
-        return self.encoder.dropout(numbers)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from architectures.blocks.packed_lstm import PackedLSTM
 from architectures.blocks.recurrent import reverse
 from harness.kinds import Generator
 from harness.layers.attention import masked_softmax
@@ -63,6 +63,9 @@ class LuongSeq2Seq(Generator):
     size: 67 million weights.
     """
 
+    both_ways: ClassVar[bool] = False
+    """True where the encoder reads the source in both directions, each by half of the numbers."""
+
     def __init__(
         self,
         width: int,
@@ -79,8 +82,11 @@ class LuongSeq2Seq(Generator):
         if attention not in ("dot", "general", "concat"):
             raise ValueError(f"attention={attention!r} is none of 'dot', 'general', 'concat'")
         self.beam, self.attention = beam, attention
+        if self.both_ways and hidden % 2:
+            raise ValueError(f"hidden={hidden} is odd: each direction has half of the numbers")
+        half = hidden // 2 if self.both_ways else hidden
+        self.encoder = PackedLSTM(width, half, layers, self.both_ways, dropout)
         between = dropout if layers > 1 else 0.0
-        self.encoder = nn.LSTM(width, hidden, layers, batch_first=True, dropout=between)
         self.decoder = nn.LSTM(symbol_size + hidden, hidden, layers, batch_first=True, dropout=between)
         self.dropout = nn.Dropout(dropout)
         self.vectors_of_symbols = nn.Embedding(symbols, symbol_size)
@@ -95,13 +101,10 @@ class LuongSeq2Seq(Generator):
             nn.init.uniform_(parameter, -limit, limit)
 
     def start(self, vectors: Tensor, mask: Tensor) -> DecoderState:
-        # Packed, because the last cells are wanted and a padded run does not give them.
-        backwards = self.dropout(reverse(vectors, mask))
-        packed = pack_padded_sequence(backwards, mask.sum(1).cpu(), batch_first=True, enforce_sorted=False)
-        states, (hidden, cell) = self.encoder(packed)
-        memory, _ = pad_packed_sequence(states, batch_first=True, total_length=mask.shape[1])
-        nothing_yet = torch.zeros_like(hidden[-1])
-        return DecoderState(hidden.transpose(0, 1), cell.transpose(0, 1), nothing_yet, memory, mask)
+        source = vectors if self.both_ways else reverse(vectors, mask)
+        memory, hidden, cell = self.encoder(self.dropout(source), mask)
+        nothing_yet = torch.zeros_like(hidden[:, -1])
+        return DecoderState(hidden, cell, nothing_yet, memory, mask)
 
     def attend(self, hidden: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
         """Attention (B, S) of the decoder's top state (B, hidden) over the source."""
@@ -116,13 +119,19 @@ class LuongSeq2Seq(Generator):
 
     def advance(self, symbol: Tensor, state: DecoderState) -> DecoderState:
         """The state after reading the vectors (B, symbol_size) of one more symbol."""
-        fed = torch.cat([self.dropout(symbol), state.attentional], dim=1)
+        top, state = self.recur(torch.cat([self.dropout(symbol), state.attentional], dim=1), state)
+        return state._replace(attentional=self.attentional(self.dropout(top), state))
+
+    def recur(self, fed: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
+        """The top state (B, hidden) behind a step that reads ``fed``, and those of all layers."""
         before = state.hidden.transpose(0, 1).contiguous(), state.cell.transpose(0, 1).contiguous()
         top, (hidden, cell) = self.decoder(fed[:, None], before)
-        top = self.dropout(top.squeeze(1))
+        return top.squeeze(1), state._replace(hidden=hidden.transpose(0, 1), cell=cell.transpose(0, 1))
+
+    def attentional(self, top: Tensor, state: DecoderState) -> Tensor:
+        """tanh(W [context; h]) (B, hidden) of the decoder's top state h."""
         context = (self.attend(top, state.memory, state.mask)[:, None] @ state.memory).squeeze(1)
-        attentional = torch.tanh(self.combine(torch.cat([context, top], dim=1)))
-        return DecoderState(hidden.transpose(0, 1), cell.transpose(0, 1), attentional, state.memory, state.mask)
+        return torch.tanh(self.combine(torch.cat([context, top], dim=1)))
 
     def forward(self, vectors: Tensor, mask: Tensor, prefix: Tensor) -> Tensor:
         state, attentional = self.start(vectors, mask), []

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence
 
+from architectures.blocks.packed_lstm import PackedLSTM
 from architectures.blocks.recurrent import reverse
 from harness.kinds import Generator
 from harness.registry import Recipe, register
@@ -65,7 +65,7 @@ class Seq2Seq(Generator):
     ):
         super().__init__()
         self.beam = beam
-        self.encoder = nn.LSTM(width, hidden, layers, batch_first=True)
+        self.encoder = PackedLSTM(width, hidden, layers)
         self.vectors_of_symbols = nn.Embedding(symbols, symbol_size)
         self.decoder = nn.LSTM(symbol_size, hidden, layers, batch_first=True)
         self.output = nn.Linear(hidden, symbols)
@@ -73,10 +73,8 @@ class Seq2Seq(Generator):
             nn.init.uniform_(parameter, -limit, limit)
 
     def start(self, vectors: Tensor, mask: Tensor) -> DecoderState:
-        # Packed, because the last cells are wanted and a padded run does not give them.
-        packed = pack_padded_sequence(reverse(vectors, mask), mask.sum(1).cpu(), batch_first=True, enforce_sorted=False)
-        hidden, cell = self.encoder(packed)[1]
-        return DecoderState(hidden.transpose(0, 1), cell.transpose(0, 1))
+        _, hidden, cell = self.encoder(reverse(vectors, mask), mask)
+        return DecoderState(hidden, cell)
 
     def read(self, symbols: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         """Scores (B, U, symbols) after each of the symbols (B, U), and the state behind the last

@@ -8,13 +8,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from architectures.seq2seq.attn_seq2seq import AttentionalSeq2Seq, CoVeTranslator
+from architectures.seq2seq.attn_seq2seq import AttentionalSeq2Seq
+from architectures.seq2seq.attn_seq2seq_cove import CoVeTranslator
 from architectures.seq2seq.luong_seq2seq import LuongSeq2Seq
 from harness import registry
 from tests.support.batches import random_vectors
-from tests.support.known_dropout import Uneven, uneven
+from tests.support.known_dropout import Uneven, as_is, uneven
 from tests.support.models import small
-from tests.support.oracles import lstm, lstm_step, softmax_mean
+from tests.support.oracles import both_ways, lstm, lstm_step, softmax_mean
 from tests.support.same import assert_same
 
 WIDTH, SYMBOLS, START = 4, 5, 1
@@ -147,9 +148,10 @@ def test_luongs_dropout_acts_on_inputs_between_layers_and_on_the_top():
     assert_same(model.eval().start(vectors, mask).memory, model.start(vectors, mask).memory)
 
 
-def test_luongs_weights_start_uniform_within_the_papers_bound():
+@pytest.mark.parametrize("cls", [LuongSeq2Seq, CoVeTranslator])
+def test_weights_start_uniform_within_the_papers_bound(cls):
     """A Gaussian start has tails; PyTorch's is of another size in each layer."""
-    model = small(LuongSeq2Seq, 50, 40, hidden=50, layers=2, symbol_size=30, stretch=None)
+    model = small(cls, 50, 40, hidden=50, layers=2, symbol_size=30, stretch=None)
     for name, weight in model.named_parameters():
         assert 0.09 < weight.abs().max() <= 0.1, name
         assert abs(weight.std() * 3**0.5 - 0.1) < 0.02, name
@@ -173,24 +175,31 @@ def test_an_unknown_attention_is_named(cls):
         cls(WIDTH, SYMBOLS, attention="cosine")
 
 
-def test_the_translator_of_cove_drops_words_layers_and_states():
-    """Two layers, of which the second reads what is left of the first one's states; attention sees
-    what is left of the second one's, and the decoder begins by all of them."""
-    sizes = {"encoder_hidden": 3, "hidden": 6, "symbol_size": 3}
-    model = small(CoVeTranslator, WIDTH, SYMBOLS, **sizes)
-    assert model.encoder.dropout.p == 0.2 and CoVeTranslator.vectors == "fixed"
-    model.encoder.dropout = Uneven()
+@pytest.mark.parametrize("dropped", [as_is, uneven])
+def test_coves_translator_reads_both_ways_and_goes_on_from_where_it_ended(dropped):
+    """Two layers in both directions, whose last states and cells the decoder's layers begin with;
+    attention by a matrix from the new state, and its answer fed back. With a known dropout: on
+    words and on what is attended to; on the symbol and on what is fed back, and on both together;
+    on the answer, but not on the state that attends."""
+    model = small(CoVeTranslator, WIDTH, SYMBOLS, hidden=6, layers=2, symbol_size=3, stretch=6.0)
+    assert model.dropout.p == model.encoder.dropout == model.decoder.dropout == 0.2 and model.vectors == "fixed"
+    if dropped is uneven:
+        model.dropout = Uneven()
     vectors, mask = random_vectors(LENGTHS, 1, WIDTH)
     scores = model(vectors, mask, PREFIX)
     for row, length in enumerate(LENGTHS):
-        states = vectors[row, :length]
-        for ahead, behind in zip(model.encoder.forwards, model.encoder.backwards, strict=True):
-            read = uneven(states)
-            states = torch.cat([lstm(ahead, read), lstm(behind, read.flip(0)).flip(0)], dim=1)
-        h = torch.tanh(model.bridge.weight @ states[0, 3:] + model.bridge.bias)
-        c, seen = torch.zeros_like(h), uneven(states)
+        memory, h, c = both_ways(model.encoder, dropped(vectors[row, :length]))
+        memory, answer = dropped(memory), torch.zeros(6)
         for step, symbol in enumerate(PREFIX[row]):
-            energies = [model.score.weight[0] @ torch.tanh(model.query(h) + model.key.weight @ s) for s in seen]
-            read = torch.cat([model.vectors_of_symbols.weight[symbol], softmax_mean(energies, seen)])
-            h, c = lstm_step(model.decoder, read, h, c)
-            assert_same(scores[row, step], model.output.weight @ h + model.output.bias)
+            x = dropped(torch.cat([dropped(model.vectors_of_symbols.weight[symbol]), dropped(answer)]))
+            for number in range(2):
+                below = x if number == 0 else h[0]
+                h[number], c[number] = lstm_step(model.decoder, below, h[number], c[number], number)
+            context = softmax_mean([h[1] @ model.key.weight @ s for s in memory], memory)
+            answer = dropped(torch.tanh(model.combine.weight @ torch.cat([context, h[1]])))
+            assert_same(scores[row, step], model.output.weight @ answer + model.output.bias)
+
+
+def test_two_directions_have_half_of_the_numbers_each():
+    with pytest.raises(ValueError, match="hidden=5 is odd: each direction has half"):
+        CoVeTranslator(WIDTH, SYMBOLS, hidden=5)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from architectures.hybrid.cove_bcn import BiattentiveClassification, CoVeWords, Maxout
-from architectures.seq2seq.attn_seq2seq import AttentionalSeq2Seq
+from architectures.seq2seq.attn_seq2seq_cove import CoVeTranslator
 from harness import registry
 from harness.contract.trained import TrainedCase
 from harness.errors import ModelError
@@ -22,7 +22,7 @@ from harness.views.words import UNKNOWN, Words
 from harness.views.words_and_characters import WordsAndCharacters
 from tests.support.batches import assert_each_alone, random_texts
 from tests.support.models import small
-from tests.support.oracles import recurrent, softmax_mean
+from tests.support.oracles import both_ways, recurrent, softmax_mean
 
 WIDTH, CLASSES, DIMS, HIDDEN = 5, 3, 4, 3
 SIZES: dict[str, Any] = {"hidden": HIDDEN, "pieces": 2}
@@ -124,8 +124,7 @@ class Parent:
 
 
 def translator(layers: int = 2) -> Parent:
-    sizes = {"encoder_hidden": HIDDEN, "hidden": 4, "symbol_size": 2, "encoder_layers": layers}
-    return Parent(small(AttentionalSeq2Seq, DIMS, 9, **sizes))
+    return Parent(small(CoVeTranslator, DIMS, 9, hidden=2 * HIDDEN, layers=layers, symbol_size=2))
 
 
 def source_of(*texts: str, layers: int = 2) -> tuple[CoVeWords, Any]:
@@ -147,7 +146,7 @@ def test_a_word_has_the_state_of_the_translators_encoder():
         ids = parent.view.encode([text])["ids"].values
         assert (ids == UNKNOWN).tolist() == [word == "zebra" for word in text.split()]
         vectors = parent.model.table.tuned.weight[torch.from_numpy(ids).long()]
-        expected = recurrent(parent.model.encoder.encoder, vectors)
+        expected, *_ = both_ways(parent.model.encoder.encoder, vectors)
         torch.testing.assert_close(found[row, : len(ids)], expected.detach())
 
 
@@ -163,7 +162,7 @@ def test_the_translator_is_not_trained_and_is_the_same_for_every_padding():
 
 
 def test_a_parent_of_another_size_or_sort_is_refused():
-    with pytest.raises(ModelError, match=r"encoder\.encoder: forwards\.1.* no such weights"):
+    with pytest.raises(ModelError, match=r"encoder\.encoder: .*_l1.* no such weights"):
         source_of("a")[0].inherit("inputs", translator(layers=1), ())
     with pytest.raises(ModelError, match="parent encodes no words, as attn_seq2seq_cove does"):
         source_of("a")[0].inherit("inputs", Parent(nn.Linear(1, 1)), ())

@@ -9,7 +9,7 @@ from architectures.seq2seq.pointer_generator import PointerGenerator
 from harness.objectives import collected_losses
 from tests.support.batches import random_vectors
 from tests.support.models import small
-from tests.support.oracles import lstm, lstm_step
+from tests.support.oracles import both_ways, lstm_step
 from tests.support.same import assert_same
 
 WIDTH, SYMBOLS, START, UNKNOWN = 4, 6, 1, 3
@@ -32,11 +32,9 @@ def probabilities(
     found, repeated = [], []
     for row, length in enumerate(LENGTHS):
         text = vectors[row, :length]
-        forwards, backwards = lstm(model.encoder.forwards[0], text), lstm(model.encoder.backwards[0], text.flip(0))
-        states = torch.cat([forwards, backwards.flip(0)], dim=1)
-        ends = torch.cat([forwards[-1], backwards[-1]])  # each direction's last state
-        s = torch.relu(model.first_hidden.weight @ ends + model.first_hidden.bias)
-        c = torch.relu(model.first_cell.weight @ ends + model.first_cell.bias)
+        states, ends, cells = both_ways(model.encoder, text)
+        s = torch.relu(model.first_hidden.weight @ ends[0] + model.first_hidden.bias)
+        c = torch.relu(model.first_cell.weight @ cells[0] + model.first_cell.bias)
         context, covered = torch.zeros(6), torch.zeros(length)
         steps = []
         for symbol in PREFIX[row].tolist():

@@ -62,16 +62,16 @@ def linear(layer: nn.Linear, vector: Tensor) -> Tensor:
     return layer.weight @ vector + (0 if layer.bias is None else layer.bias)
 
 
-def weights_of(layer: nn.Module, number: int = 0) -> tuple[Tensor, Tensor, Tensor | float, Tensor | float]:
+def weights_of(layer: nn.Module, number: int | str = 0) -> tuple[Tensor, Tensor, Tensor | float, Tensor | float]:
     """W_x, W_h, b_x and b_h of a layer of an RNN, LSTM or GRU, or of a single cell; 0 for absent
-    biases."""
+    biases. A right-to-left layer has a ``number`` such as ``0_reverse``."""
     suffix = "" if isinstance(layer, nn.RNNCellBase) else f"_l{number}"
     names = (f"{name}{suffix}" for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
     w_x, w_h, b_x, b_h = (getattr(layer, name, 0.0) for name in names)
     return w_x, w_h, b_x, b_h
 
 
-def lstm_step(layer: nn.Module, x: Tensor, h: Tensor, c: Tensor, number: int = 0) -> tuple[Tensor, Tensor]:
+def lstm_step(layer: nn.Module, x: Tensor, h: Tensor, c: Tensor, number: int | str = 0) -> tuple[Tensor, Tensor]:
     """State and memory cell after one more vector; gates in torch's order input, forget, cell,
     output."""
     w_x, w_h, b_x, b_h = weights_of(layer, number)
@@ -80,14 +80,34 @@ def lstm_step(layer: nn.Module, x: Tensor, h: Tensor, c: Tensor, number: int = 0
     return torch.sigmoid(o) * torch.tanh(c), c
 
 
-def lstm(layer: nn.Module, vectors: Vectors, number: int = 0) -> Tensor:
+def lstm(layer: nn.Module, vectors: Vectors, number: int | str = 0) -> Tensor:
     """States (n, hidden) of a one-way LSTM layer over a text."""
+    return states_and_cells(layer, vectors, number)[0]
+
+
+def states_and_cells(layer: nn.Module, vectors: Vectors, number: int | str = 0) -> tuple[Tensor, Tensor]:
+    """States and cells (n, hidden) of a one-way LSTM layer over a text."""
     h = c = torch.zeros(layer.hidden_size)
-    states = []
+    states, cells = [], []
     for x in vectors:
         h, c = lstm_step(layer, x, h, c, number)
         states.append(h)
-    return torch.stack(states)
+        cells.append(c)
+    return torch.stack(states), torch.stack(cells)
+
+
+def both_ways(layers: nn.LSTM, vectors: Vectors) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+    """The top states (n, size) of a stack of LSTM layers in both directions, and the states and
+    cells (size,) with which each layer ends: left to right behind the last word, right to left
+    behind the first."""
+    states, last, cells = torch.stack(list(vectors)), [], []
+    for number in range(layers.num_layers):
+        ahead = states_and_cells(layers, states, number)
+        back = states_and_cells(layers, states.flip(0), f"{number}_reverse")
+        states = torch.cat([ahead[0], back[0].flip(0)], dim=1)
+        last.append(torch.cat([ahead[0][-1], back[0][-1]]))
+        cells.append(torch.cat([ahead[1][-1], back[1][-1]]))
+    return states, last, cells
 
 
 def gru(layer: nn.Module, vectors: Vectors, number: int = 0) -> Tensor:
