@@ -46,6 +46,8 @@ class MixedLoss(AdversarialLoss):
         optimizer="adam",
         lr=0.001,
         batch_size=32,
+        epochs=50,
+        patience=20,
         clip=1.0,
         betas=(0.0, 0.98),
         averaging=0.999,

@@ -89,8 +89,8 @@ class ConsistencyLoss(Objective):
     sees=("texts without labels",),
     deviations=(
         "It trains `bilstm` from random weights; the paper fine-tunes BERT, with another recipe.",
-        "Answers are sharpened and unsure ones left out, as the paper has it for images; the authors' script for texts"
-        " does neither.",
+        "Answers are sharpened and unsure ones left out, as the paper has it for images; the authors' scripts for texts"
+        " and for CIFAR-10 do neither.",
         (
             "Words are replaced by their TF-IDF, the paper's way for topics; for sentiment it translates texts into"
             " French and back, for which there is no model here."

@@ -12,12 +12,12 @@ from harness.views.sentences import SentenceBatch, Sentences
 
 
 class Level(nn.Module):
-    """A recurrence in both directions, a GRU or another ``cell``, and attention of its own: vectors
-    (N, T, width) of words or sentences to one vector (N, ``size``)."""
+    """A GRU in both directions and attention of its own: vectors (N, T, width) of words or
+    sentences to one vector (N, ``size``)."""
 
-    def __init__(self, width: int, hidden: int, context: int, cell: str = "gru"):
+    def __init__(self, width: int, hidden: int, context: int):
         super().__init__()
-        self.recurrence = Recurrent(cell, width, hidden, bidirectional=True)
+        self.recurrence = Recurrent("gru", width, hidden, bidirectional=True)
         self.size = self.recurrence.size
         self.attention = ContextAttention(self.size, context)
 
@@ -38,7 +38,7 @@ class Level(nn.Module):
     deviations=(
         "PyTorch's GRU has a second bias in its candidate state, which the reset gate scales; the paper's has one.",
         "Documents end after 30 sentences and sentences after 60 words.",
-        "Words seen once, not less than five times, are unknown: the vocabulary is that of the other architectures.",
+        "Words seen once, not up to five times, are unknown: the vocabulary is that of the other architectures.",
         "The learning rate, which the paper searches for each data set, is 0.1.",
     ),
 )

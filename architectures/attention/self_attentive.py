@@ -19,12 +19,26 @@ from harness.views.words import WordBatch
     paper="Lin et al. 2017",
     source="M2.5[89]",
     year=2017,
-    recipe=Recipe(optimizer="sgd", lr=0.06, batch_size=16, weight_decay=0.0001, clip=0.5),
+    recipe=Recipe(
+        optimizer="sgd",
+        lr=0.06,
+        batch_size=16,
+        weight_decay=0.0002,
+        clip=0.5,
+        vector_dims=100,
+        decay_exempt=("biases", "vectors"),
+    ),
     tiny={"hidden": 12, "attention": 10, "rows": 2, "output": 16},
     vectors_of_paper="word2vec or GloVe",
     deviations=(
         "Two texts are compared by [u, v, |u-v|, u*v] of their vectors, not by the gated encoder of their matrices.",
-        "The L2 penalty takes all weights, biases and word vectors too; the paper does not say which ones its takes.",
+        "The L2 penalty takes the LSTM's matrices too; in the authors' program those of the attention and of the"
+        " layers above alone.",
+        "The penalty on attention is a sum, as in the paper; the authors' program takes the mean over all pairs of"
+        " words, which makes it weaker by the square of their number.",
+        "The norm of the whole gradient is at most 0.5; in the paper that of the LSTM's alone.",
+        "Dropout acts on M and on the vector; in the authors' program also on what the attention reads and on its"
+        " hidden layer.",
     ),
 )
 class SelfAttentive(TextEncoder):

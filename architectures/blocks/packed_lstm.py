@@ -26,9 +26,17 @@ class PackedLSTM(nn.LSTM):
     first word. ``dropout`` acts between layers.
     """
 
-    def __init__(self, width: int, hidden: int, layers: int = 1, bidirectional: bool = False, dropout: float = 0.0):
+    def __init__(
+        self,
+        width: int,
+        hidden: int,
+        layers: int = 1,
+        bidirectional: bool = False,
+        dropout: float = 0.0,
+        bias: bool = True,
+    ):
         between = dropout if layers > 1 else 0.0  # torch warns of one that acts nowhere
-        super().__init__(width, hidden, layers, batch_first=True, dropout=between, bidirectional=bidirectional)
+        super().__init__(width, hidden, layers, bias, batch_first=True, dropout=between, bidirectional=bidirectional)
         self.size = hidden * (1 + bidirectional)
 
     def forward(self, vectors: Tensor, mask: Tensor) -> Read:  # type: ignore[override]

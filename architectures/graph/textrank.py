@@ -64,6 +64,7 @@ def similarity(first: Sequence[str], second: Sequence[str]) -> float:
         "Keywords that stand side by side are not joined to one.",
         "The paper extracts: a linear SVM above the keywords, with C = 1, is what makes classes of them.",
         "To rank, the question is one more sentence of the text that its candidates make.",
+        "The window is over the words that are left; in a re-implementation over all words.",
     ),
 )
 class TextRank(Estimator):

@@ -44,13 +44,13 @@ class WideMaxima(nn.Module):
     paper="Zhang et al. 2016",
     source="M2.9[130]",
     year=2016,
-    recipe=Recipe(optimizer="adadelta", lr=1.0, rho=0.95, eps=1e-6, batch_size=8),
+    recipe=Recipe(optimizer="adadelta", lr=1.0, rho=0.95, eps=1e-6, batch_size=8, epochs=100, patience=10),
     tiny={"hidden": 12, "maps": 8},
     vectors_of_paper="word2vec and GloVe",
     deviations=(
         (
-            "The second channel reads a fixed copy of the word vectors, not a second set of them; without given vectors"
-            " it learns too."
+            "The second channel reads a fixed copy of the word vectors, not a second set of them, which the authors'"
+            " program tunes as it does the first; without given vectors it learns too."
         ),
         "Windows of zeros alone are left out; the authors' code pads every text to one length and reads them.",
         "LSTMs start as PyTorch's layers do, not orthogonal.",
@@ -92,7 +92,7 @@ class DSCNN(TextEncoder):
     vectors_of_paper="word2vec and GloVe",
     deviations=(
         "One channel of word vectors; the authors' code has no documents.",
-        "A sentence's vector is the mean of its states, as far as is known to us.",
+        "A sentence's vector is the mean of its states, as in a re-implementation.",
         "Documents end after 30 sentences and sentences after 60 words.",
         "LSTMs start as PyTorch's layers do, not orthogonal.",
         "Filters start within 0.1, not 0.01 as over words: over states of means they stood at chance.",

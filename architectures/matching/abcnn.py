@@ -75,19 +75,24 @@ class Block(nn.Module):
     paper="Yin et al. 2016",
     source="M2.5[86]",
     year=2016,
-    recipe=Recipe(optimizer="adagrad", lr=0.085, weight_decay=0.0006, batch_size=20),
+    recipe=Recipe(optimizer="adagrad", lr=0.085, weight_decay=0.0012, decay_exempt=("biases",), batch_size=20),
     hyperparameters={"attend_inputs": True},
     tiny={"kernels": 12, "tuned": True},
     vectors_of_paper="word2vec",
     deviations=(
         "A batch has 20 pairs; the authors' program takes one at a time.",
-        "Texts are cut after 60 words: the maps W0 and W1 of ABCNN-1 and ABCNN-3 have a row for each place in a text.",
-        "After each block the match score and the cosine are both features; the paper chooses one of them.",
+        "Texts are cut after 60 words, in the authors' program after 40: the maps W0 and W1 of ABCNN-1 and ABCNN-3"
+        " have a row for each place in a text. One map serves both texts in that program.",
+        "Columns of a window are averaged, as in the paper; the authors' program sums them.",
+        "Both blocks learn together; the authors' program learns a network of one block first, and the second block"
+        " above it as it stays.",
+        "After each block the match score and the cosine are both features; the paper chooses one of them, the"
+        " authors' program the cosine.",
         "The word counts leave out no stop words, and counts and lengths enter as logarithms.",
         "A word's rarity comes from how often it occurs in the training texts, not from how many of them have it.",
         (
             "The logistic regression is trained with the network, not after it, on features that batch normalisation"
-            " standardises."
+            " standardises; the authors' program fits a linear regression and an SVM to them behind each pass."
         ),
     ),
     version=2,
@@ -99,23 +104,27 @@ class Block(nn.Module):
         },
         "abcnn_2": {
             "name": "ABCNN-2",
-            "recipe": Recipe(optimizer="adagrad", lr=0.06, weight_decay=0.0006, batch_size=20),
+            "recipe": Recipe(
+                optimizer="adagrad", lr=0.06, weight_decay=0.0012, decay_exempt=("biases",), batch_size=20
+            ),
             "hyperparameters": {"attend_outputs": True},
             "deviations": (
                 (
-                    "A block's vector is the mean of the convolution's columns as attention weights them, so that"
-                    " attention reaches the last block too; the paper weights the pooling of windows."
+                    "A block's vector is the mean of the convolution's columns as attention weights them, as in the"
+                    " authors' program; the paper weights the pooling of windows."
                 ),
             ),
         },
         "abcnn_3": {
             "name": "ABCNN-3",
-            "recipe": Recipe(optimizer="adagrad", lr=0.06, weight_decay=0.0006, batch_size=20),
+            "recipe": Recipe(
+                optimizer="adagrad", lr=0.06, weight_decay=0.0012, decay_exempt=("biases",), batch_size=20
+            ),
             "hyperparameters": {"attend_inputs": True, "attend_outputs": True},
             "deviations": (
                 (
-                    "A block's vector is the mean of the convolution's columns as attention weights them, so that"
-                    " attention reaches the last block too; the paper weights the pooling of windows."
+                    "A block's vector is the mean of the convolution's columns as attention weights them, as in the"
+                    " authors' program; the paper weights the pooling of windows."
                 ),
             ),
         },

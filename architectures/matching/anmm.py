@@ -51,6 +51,7 @@ def bin_sums(similarities: Tensor, exact: Tensor, mask: Tensor, bins: int) -> Te
             "A batch is 1,000 pairs of question and answer, in the authors' code 1,000 triples of a question, a right"
             " and a wrong answer; the learning rate, 25 for the mean over its triples, is their 0.025 for the sum."
         ),
+        "An unknown word is like itself alone; in the authors' program one of the question has a random vector.",
     ),
     variants={"anmm_2": {"name": "aNMM-2", "hyperparameters": {"bins": 200, "hidden": 10}}},
 )

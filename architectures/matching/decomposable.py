@@ -51,7 +51,7 @@ class IntraAttention(nn.Module):
     paper="Parikh et al. 2016",
     source="M2.5[92] T5",
     year=2016,
-    recipe=Recipe(optimizer="adagrad", lr=0.05, batch_size=4),
+    recipe=Recipe(optimizer="adagrad", lr=0.05, first_sum=0.1, batch_size=4),
     tiny={"hidden": 48},
     vectors_of_paper="GloVe",
     deviations=(
@@ -61,7 +61,7 @@ class IntraAttention(nn.Module):
     variants={
         "decomposable_intra": {
             "name": "Decomposable attention, intra-sentence",
-            "recipe": Recipe(optimizer="adagrad", lr=0.025, batch_size=4),
+            "recipe": Recipe(optimizer="adagrad", lr=0.025, first_sum=0.1, batch_size=4),
             "hyperparameters": {"intra": True},
         },
     },

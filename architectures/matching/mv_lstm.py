@@ -77,16 +77,22 @@ def k_largest(maps: Tensor, real: Tensor, k: int) -> Tensor:
     paper="Wan et al. 2016",
     source="M2.2[42]",
     year=2016,
-    recipe=Recipe(optimizer="adagrad", lr=0.05, batch_size=128, vector_dims=50),
+    recipe=Recipe(optimizer="adagrad", lr=(0.1, 0.3, 0.5), batch_size=128, vector_dims=50),
     tiny={"hidden": 12},
     vectors_of_paper="word2vec",
     deviations=(
         "The size of the MLP is ours; the authors' scripts have 200 numbers.",
         "The wrong candidate of a ranking pair is drawn from the question's own; classes are learnt by cross-entropy.",
+        "A position is the LSTM's two states, and the five largest interactions remain, as in the paper; the authors'"
+        " scripts put the word's vector beside them, or pool a grid of 5 x 5.",
     ),
     variants={
         "mv_lstm_bilinear": {"name": "MV-LSTM, bilinear", "hyperparameters": {"interaction": "bilinear"}},
-        "mv_lstm_tensor": {"name": "MV-LSTM, tensor layer", "hyperparameters": {"interaction": "tensor"}},
+        "mv_lstm_tensor": {
+            "name": "MV-LSTM, tensor layer",
+            "recipe": Recipe(optimizer="adagrad", lr=(0.05, 0.1, 0.2), batch_size=128, vector_dims=50),
+            "hyperparameters": {"interaction": "tensor"},
+        },
     },
 )
 class MVLSTM(PairEncoder):

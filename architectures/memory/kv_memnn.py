@@ -37,6 +37,9 @@ from harness.views.facts import FactBatch, Facts
         "The softmax is over the answers of the training set, not over a thousand that are drawn.",
         "A step is over 32 questions, whose losses are summed and whose gradient is cut at 40, not over one.",
         "Full stops and question marks are words, and words that training shows once are all the same word.",
+        "Behind the last hop the question is turned once more, as in the paper's equations; the authors' program does"
+        " not turn it there.",
+        "A story has no title: keys hold none, and no memory has one as its value.",
     ),
 )
 class KVMemNN(Answerer):

@@ -69,6 +69,8 @@ from harness.views.subwords import Subwords
             " the paper. In the authors' programs the sum of a vector (in tuning, of the start) and its step is divided"
             " by its largest number at each piece, and cut nowhere."
         ),
+        "The move is added to the vectors of pieces, in front of positions and norm, and the term teaches these"
+        " vectors, too; in the authors' program it is added behind both, and they are constants to it.",
     ),
 )
 class ALUM(PooledPieces):

@@ -44,7 +44,7 @@ FAMILY = Family("ernie", LAYERS | {"pooler.0": "pooler.dense"})
             weight_decay=0.01,
             betas=(0.9, 0.98),
             clip=1.0,
-            lr_schedule="linear",
+            lr_schedule="warmup_inverse_sqrt",
             warmup_share=0.01,
             decay_exempt=("biases", "norms"),
         ),
@@ -73,7 +73,9 @@ FAMILY = Family("ernie", LAYERS | {"pooler.0": "pooler.dense"})
             "Pre-training makes five passes over 17 million words in batches of 32 texts at 1e-4; the paper reads"
             " books, encyclopedias, dialogues and news in batches of 393,216 pieces at 5e-5."
         ),
-        "In the warm-up the rate is up to a tenth lower than the authors', since its linear fall has begun.",
+        "The rate rises once; in the paper for 4,000 steps with each task.",
+        "Where tasks are tuned to, the rate is up to a tenth lower in the warm-up than the authors', since its linear"
+        " fall has begun.",
         (
             "Batches of 32, four passes and the best of three rates serve all tasks; the paper has a rate, a batch size"
             " and a number of passes for each."

@@ -28,12 +28,12 @@ class StochasticRelation(nn.Module):
     """The relation of two joined texts as the mean of the predictions of several steps.
 
     States (B, T, size) and pieces -> scores (B, classes), logarithms of mean probabilities. The
-    state begins as s_0 = sum_j softmax_j(w . H_j) H_j over the second text; step k reads of the
-    first text x_k = sum_j softmax_j(s_(k-1) W P_j) P_j, moves to s_k = GRU(x_k, s_(k-1)) and
-    predicts softmax(W [s_k; x_k; |s_k - x_k|; s_k * x_k]). In training each step of each pair is
-    left out with probability ``step_dropout``, but for one, which is drawn. ``dropout`` acts on the
-    states of which s_0 is made, on the two sides that a step compares, on the state that it moves
-    from and on what it predicts by.
+    state begins as s_0 = sum_j softmax_j(w . H_j) H_j over the second text; step k, from 0 on,
+    reads of the first text x_k = sum_j softmax_j(s_k W P_j) P_j, predicts softmax(W [s_k; x_k;
+    |s_k - x_k|; s_k * x_k]) and moves to s_(k+1) = GRU(x_k, s_k). In training each step of each
+    pair is left out with probability ``step_dropout``, but for one, which is drawn. ``dropout``
+    acts on the states of which s_0 is made, on the two sides that a step compares, on the state
+    that it moves from and on what it predicts by.
     """
 
     shares = StochasticAnswer.shares
@@ -58,9 +58,9 @@ class StochasticRelation(nn.Module):
         for _ in range(self.steps):
             asked = self.read(self.dropout(state))
             read = mean(self.dropout(states) @ asked[..., None], first, states)
-            state = self.update(read, self.dropout(state))
             seen = torch.cat([state, read, (state - read).abs(), state * read], dim=1)
             logs.append(self.predict(self.dropout(seen)).log_softmax(1))
+            state = self.update(read, self.dropout(state))
         return torch.logsumexp(torch.stack(logs, dim=1) + self.shares(state).log()[..., None], dim=1)
 
 
@@ -71,7 +71,7 @@ class StochasticRelation(nn.Module):
     paper="Liu et al. 2019",
     source="M-T1 T5[23]",
     year=2019,
-    version=2,
+    version=3,
     parents={"weights": "bert@text_mix"},
     recipe=Recipe(
         optimizer="adamax",
@@ -96,7 +96,6 @@ class StochasticRelation(nn.Module):
         "A candidate's score is linear in the vector of [CLS]; the paper has a sigmoid of it.",
         "A step of an answer is left out with probability 0.1, as in the authors' program; the paper does not say how"
         " often.",
-        "A step answers behind its move, as in the paper's equation; in the authors' program in front of it.",
         "Dropout is drawn for each piece of a text, of which [CLS] and [SEP] are none for an answer in steps; the"
         " authors' program drops the same numbers of all pieces, and counts both marks.",
         "Nothing is decayed; the authors' program decays matrices by 0.01, which the paper does not say.",

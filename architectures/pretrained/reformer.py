@@ -275,6 +275,8 @@ class ReversibleStack(nn.Module):
         "Positions have learnt vectors of their own, not sums of two of a grid (axial ones).",
         "A chunk has 64 pieces; the paper's typical one has 128.",
         "In evaluation the random numbers of the hash are always the same; the authors draw them anew.",
+        "Dropout is drawn for each place by itself; in the authors' program one draw serves all places of a text. It"
+        " acts inside the network and behind the last norm there, too.",
     ),
 )
 class Reformer(PieceTransformer):

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from architectures.blocks.bert_states import BERTStates
+from architectures.pretrained.bert import BERT
 from harness.kinds import Parent, SpanScores
 from harness.objectives import Learner, Objective, Step, Supervised
 from harness.problems.base import IGNORED
@@ -45,7 +46,7 @@ class ReadingAndVerifying(Objective):
     paper="Zhang et al. 2020",
     source="M-T3",
     year=2020,
-    version=2,
+    version=3,
     parents={"weights": "bert@text_mix"},
     recipe=Recipe(
         optimizer="adamw",
@@ -66,15 +67,18 @@ class ReadingAndVerifying(Objective):
         "The rate rises over a tenth of the steps; the authors' scripts have 814 steps, whatever the task.",
         "The verdicts weigh the same, as in the authors' program, and none is given where theirs is above 0; the paper"
         " finds a threshold on dev.",
+        "Sketchy reading judges each window of a passage, with segments; in the authors' program the first 512 pieces"
+        " once, without.",
+        "In the authors' program the sketchy verdict only takes answers away; here it also gives some.",
         "The attention of the question over the passage, which the paper tries before the spans, is left out, as in the"
         " authors' program.",
     ),
 )
 class RetroReader(BERTStates):
-    """Sketchy reading is a BERT of its own, from whose [CLS] a linear layer tells by log-odds that
-    there is no answer. Intensive reading is another BERT with start, end and no answer at [CLS],
-    and learns beside them whether there is one. Dropout acts on both states of [CLS] before they
-    are judged.
+    """Sketchy reading is a BERT of its own, by whose vector of the text, the state of [CLS] through
+    BERT's tanh layer, a linear layer tells by log-odds that there is no answer. Intensive reading
+    is another BERT with start, end and no answer at [CLS], and learns beside them, by the state of
+    [CLS] itself, whether there is one. Dropout acts on what either is judged by.
 
     When it answers, having none is verified by both: its score, start and end together, is that of
     the spans plus ``trust`` times the sketchy log-odds. The other settings are BERT's.
@@ -104,7 +108,7 @@ class RetroReader(BERTStates):
     ):
         sizes: dict[str, Any] = {"layers": layers, "hidden": hidden, "heads": heads, "dropout": dropout}
         super().__init__(width, view, pretrained, **sizes)
-        self.front = BERTStates(width, view, pretrained, **sizes)
+        self.front = BERT(width, view, pretrained, **sizes)
         self.sketch, self.verdict = nn.Linear(self.size, 1), nn.Linear(self.size, 1)
         self.trust = trust
 
@@ -114,7 +118,7 @@ class RetroReader(BERTStates):
 
     def forward(self, pieces: SubwordBatch, vectors: Tensor | None = None, seen: Tensor | None = None) -> Tensor:
         states = super().forward(pieces, vectors, seen)
-        self.sketchy = self.sketch(self.dropout(self.front(pieces)[:, 0])).squeeze(1)
+        self.sketchy = self.sketch(self.front.vector(pieces)).squeeze(1)
         self.intensive = self.verdict(self.dropout(states[:, 0])).squeeze(1)
         return states
 

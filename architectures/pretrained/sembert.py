@@ -115,13 +115,14 @@ def labelled(pieces: SubwordBatch, marked: SubwordBatch) -> LabelledPieces:
         " -o sembert.pretrained=FOLDER loads the paper's.",
         "Without a tagger, as `archbench check` runs it, all words have the same label.",
         "Single texts and pairs are classified; the paper's spans are left out.",
-        "Zeros stand on both sides of a word's pieces; in the authors' program behind words shorter than three alone.",
+        "Zeros stand on both sides of a word's pieces; in the authors' program behind them, up to the length of the"
+        " batch's longest word.",
         "The tanh layer keeps as many numbers as BERT has; in the authors' program those of the labels beside them.",
         "The rate falls linearly, and gradients are cut at a norm of 1 all together; the authors' program applies its"
         " schedule twice, and cuts each matrix by itself.",
         "Adam corrects its moments for their start at zero; the authors' optimizer does not.",
         "Layers that BERT lacks begin as PyTorch's do; in the authors' program normal with a deviation of 0.02.",
-        "The authors' program classifies by the first word alone, and its labels pass a norm and dropout, and no GRU.",
+        "The authors' program classifies by the first word alone; its labels pass a norm and two dropouts, and no GRU.",
     ),
 )
 class SemBERT(BERTStates):

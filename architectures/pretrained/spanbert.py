@@ -67,7 +67,8 @@ FAMILY = Family("bert", LAYERS | {"pooler.0": "pooler.dense"})
         "In the warm-up the rate is up to a tenth lower than the authors', since its linear fall has begun.",
         "Any word may begin a span, and the last span ends with a word; in the authors' program a word of several"
         " pieces begins one more often, and the last span may end inside a word.",
-        "The loss beside the span is of all its pieces; the authors leave out those behind the twentieth.",
+        "The loss beside the span is of all its pieces; the authors leave out those behind the fifteenth.",
+        "The decay of pre-training is the paper's 0.1; the authors' command has 0.01.",
     ),
 )
 class SpanBERT(PooledPieces):

@@ -218,6 +218,7 @@ class BatchNorm(nn.BatchNorm1d):
         " paper's.",
         "The first 126 words of a text are read; the paper reads whole texts in stretches.",
         "One language model reads forward; the paper's best results add one that reads backward.",
+        "Words in capitals, long letters and repetitions have no marks of their own; the paper adds them to the texts.",
     ),
 )
 class ULMFiT(PretrainedEncoder):

@@ -67,8 +67,10 @@ def languages_and_positions(pieces: SubwordBatch) -> tuple[Tensor, Tensor]:
         "Texts begin with one mark and end with another, which are never masked; the authors have one for both.",
         "All texts of other tasks are read as English; the paper tunes on English and tests in all languages.",
         "The best of two rates and ten passes serve all tasks; the authors make up to 250 passes of 20,000 texts.",
-        "Dropout acts on the vector of a text; in the authors' program for sentences in many languages it does not.",
+        "Dropout acts on the vector of a text; in the authors' program it does not, unless asked.",
         "Answers are classes, tags and spans; the paper also begins translators with the weights.",
+        "Pieces are drawn by their frequency, 15 % of each text, as in the paper; the commands of the authors' README"
+        " draw all alike, each by itself, and marks too.",
     ),
     variants={
         "xlm_mlm": {

@@ -130,7 +130,8 @@ def mean_of_steps(scores: list[Tensor], shares: Tensor, mask: Tensor) -> Tensor:
             " and lemma need annotators."
         ),
         "Exact match compares words in lower case.",
-        "The alignment projects vectors to their own size; the paper's has 280 numbers.",
+        "The alignment projects vectors to their own size; the paper's has 280 numbers, the authors' program 128, no"
+        " bias and a scale.",
         (
             "The rate is halved after 40 epochs too, and dropout between layers is 0.4; the authors' code ends with the"
             " halving after 30, and has 0.35."
@@ -144,6 +145,8 @@ def mean_of_steps(scores: list[Tensor], shares: Tensor, mask: Tensor) -> Tensor:
         " question, and an end knows nothing of the start.",
         "For 'no answer' (SQuAD 2.0) a learned number joins both softmaxes; the authors have a classifier of its own.",
         "One passage per question.",
+        "Dropout acts once before the position-wise network and not inside it; in the authors' program twice before it"
+        " and twice inside, and a twentieth of the words is read as the unknown one.",
     ),
 )
 class StochasticAnswerNetwork(Reader):

@@ -28,7 +28,6 @@ from harness.registry import Recipe, register
             "Dropout of the words is 0.25, not 0.75 as for the language model, which also drops whole words and what"
             " its softmax reads."
         ),
-        "Biases of h start within the spread too; in the authors' code they start at a constant.",
         "The paper's model answers at each word; the mean of the states as a text's vector is ours.",
     ),
 )

@@ -41,11 +41,13 @@ from harness.views.words import WordBatch
         ),
         (
             "The rate is halved after each epoch that is not the best; the paper's is halved in every epoch from the"
-            " first without a gain, and training ends at the next."
+            " first without a gain, and training ends at the next. The authors' toolkit also undoes a worse epoch."
         ),
-        "Steps are of 20 lanes and ten words, and cut the gradient at 5; the paper's are of one word each.",
+        "Steps are of 20 lanes and ten words, through which gradients go back, and cut the gradient at 5; the paper's"
+        " are of one word each, and gradients end at the state before.",
         "Every word has a probability of its own; the paper's rare words share one.",
-        "Weights begin uniform in +-0.1; the paper draws them from a normal distribution of variance 0.1.",
+        "Weights begin uniform in +-0.1; the paper draws them from a normal distribution of variance 0.1, the authors'"
+        " toolkit adds three such numbers.",
     ),
     variants={
         "rnn_lm_lstm": {

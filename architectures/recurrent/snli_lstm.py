@@ -33,13 +33,14 @@ class Tower(nn.Module):
     paper="Bowman et al. 2015",
     source="M-T5[208]",
     year=2015,
-    recipe=Recipe(optimizer="adadelta", lr=1.0, rho=0.95, weight_decay=0.00001),
+    recipe=Recipe(optimizer="adadelta", lr=1.0, rho=0.95, eps=1e-7, weight_decay=0.00001, decay_exempt=("vectors",)),
     tiny={"hidden": 24, "layer": 24, "dropout": 0.0},
     vectors_of_paper="GloVe",
     deviations=(
         "The paper tunes the strength of L2 and states no rate of dropout: 1e-5 and 0.2 are our choices.",
-        "One encoder reads both sentences; the paper does not say it, and two are an option.",
-        "Linear layers start as Glorot and Bengio say; the paper does not say how.",
+        "The L2 penalty leaves word vectors alone; in the authors' program it takes those of the words of a batch.",
+        "Linear layers start as Glorot and Bengio say; in the authors' program within one over the root of their"
+        " inputs. The LSTM's biases start near zero; in that program at three times the limit of its matrices.",
     ),
 )
 class SnliLSTM(PairEncoder):

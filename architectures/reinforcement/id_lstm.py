@@ -22,19 +22,31 @@ from harness.views.words import WordBatch, Words
     source="M2.11[181]",
     year=2018,
     version=3,
-    recipe=Recipe(optimizer="adam", lr=0.0005, batch_size=5),
+    recipe=Recipe(
+        optimizer="adam",
+        lr=0.0005,
+        batch_size=5,
+        epochs=12,
+        patience=12,
+        lr_schedule="step",
+        factor=0.95,
+        step_start=1,
+        step_epochs=1,
+    ),
     vectors_of_paper="GloVe",
     tiny={"hidden": 12, "dropout": 0.0, "draws": 2},
     deviations=(
-        "The policy sees the states of today; the authors' program those of a delayed copy of both networks.",
+        "A batch of five texts is one step here. In the authors' program each of its texts is a step of Adam from the"
+        " same weights, and the weights then go a tenth of the way, or all of it while the classifier learns alone.",
         "Nothing is drawn against the policy; the authors' program turns one choice in twenty round.",
         "The classifier learns alone in a sixth of the training and the policy alone in the next quarter; theirs in two"
         " and five passes of twelve.",
         "Rewards are read with dropout, in the pass that teaches the classifier; theirs in a pass without any.",
         "The policy begins inclined to keep words.",
-        "The price of reading grows with the share of words that are read; in the authors' program with its square.",
-        "The classifier learns from all draws of a text, the authors' from one; their weight decay of 0.00001 on the"
-        " LSTM and the last layer, and their rate, which falls by a twentieth every 10,000 steps, are left out.",
+        "The price of reading is 0.05 times the number of classes times the share of words that are read, as in the"
+        " paper; in the authors' program 0.15 times the square of the share.",
+        "The classifier learns from all draws of a text, the authors' from one. The rate falls by a twentieth after"
+        " each pass, theirs after 10,000 texts.",
     ),
 )
 class InformationDistilledLSTM(TextEncoder):

@@ -15,7 +15,17 @@ from harness.registry import Recipe, register
     source="reference",
     year=0,
     version=2,
-    recipe=Recipe(optimizer="adam", lr=0.0005, batch_size=5),
+    recipe=Recipe(
+        optimizer="adam",
+        lr=0.0005,
+        batch_size=5,
+        epochs=12,
+        patience=12,
+        lr_schedule="step",
+        factor=0.95,
+        step_start=1,
+        step_epochs=1,
+    ),
     tiny={"hidden": 12, "dropout": 0.0, "draws": 2},
 )
 class RandomWordsLSTM(InformationDistilledLSTM):

@@ -17,8 +17,8 @@ from harness.views.sentences import SentenceBatch
     paper="none",
     source="reference",
     year=0,
-    version=2,
-    recipe=Recipe(optimizer="adam", lr=0.001, batch_size=32),
+    version=3,
+    recipe=Recipe(optimizer="adadelta", lr=0.1, batch_size=50, epochs=400, patience=80),
     tiny={"maps": 8, "hidden": 12, "dropout": 0.0},
 )
 class RandomJumper(Jumper):
@@ -36,9 +36,9 @@ class RandomJumper(Jumper):
         self,
         width: int,
         classes: int,
-        maps: int = 100,
-        windows: tuple = (3, 4, 5),
-        hidden: int = 100,
+        maps: int = 200,
+        windows: tuple = (1, 2, 3, 4, 5),
+        hidden: int = 20,
         dropout: float = 0.5,
         share: float = 0.5,
     ):

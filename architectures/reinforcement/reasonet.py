@@ -79,7 +79,8 @@ def stopping(gates: Tensor) -> Tensor:
     deviations=(
         "At evaluation it stops at the step where that is likeliest, not at one that is drawn.",
         "What a word is scored by, its memory and its product with the state, is ours.",
-        "Dropout is ours: the paper states it for another task.",
+        "Dropout is ours, on words with their spelling and on what the memory reads; the paper states it for another"
+        " task, on word vectors alone.",
         "Words seen once are unknown, GloVe's too.",
         "Each word is lengthened by zeros at both ends before the character convolution.",
         "An answer has up to 30 words.",

@@ -37,7 +37,7 @@ class DecoderState(NamedTuple):
     paper="Bahdanau et al. 2015",
     source="Z16.1.2 R25.3.1 M-A.5",
     year=2015,
-    version=2,
+    version=3,
     recipe=Recipe(
         optimizer="adadelta",
         lr=1.0,
@@ -46,7 +46,7 @@ class DecoderState(NamedTuple):
         batch_size=80,
         epochs=20,
         clip=1.0,
-        reduction="sentence",
+        reduction="batch",
         vector_dims=620,
     ),
     tiny={"encoder_hidden": 64, "hidden": 64, "symbol_size": 32},
@@ -56,7 +56,8 @@ class DecoderState(NamedTuple):
             " orthogonal and sets biases and v to zero."
         ),
         "LSTM cells as in the source text; the paper has gated recurrent units.",
-        "Scores are linear in the state; the paper has a maxout layer over state, context and last symbol.",
+        "Scores are linear in the new state; the paper has a maxout layer over the state before, the context and the"
+        " last symbol.",
         "Greedy by default, because dev is decoded after each epoch; the paper searches with a beam.",
     ),
 )
@@ -67,7 +68,7 @@ class DecoderState(NamedTuple):
     paper="Bahdanau et al. 2015, with the scores of Luong et al. 2015",
     source="Z16.1.2",
     year=2015,
-    version=2,
+    version=3,
     recipe=Recipe(
         optimizer="adadelta",
         lr=1.0,
@@ -76,7 +77,7 @@ class DecoderState(NamedTuple):
         batch_size=80,
         epochs=20,
         clip=1.0,
-        reduction="sentence",
+        reduction="batch",
         vector_dims=620,
     ),
     hyperparameters={"attention": "dot", "encoder_hidden": 500},
@@ -120,7 +121,7 @@ class AttentionalSeq2Seq(Generator):
         self.vectors_of_symbols = nn.Embedding(symbols, symbol_size)
         self.decoder = nn.LSTMCell(symbol_size + self.encoder.size, hidden)
         if attention == "additive":
-            self.query = nn.Linear(hidden, hidden)
+            self.query = nn.Linear(hidden, hidden, bias=False)
             self.key = nn.Linear(self.encoder.size, hidden, bias=False)
             self.score = nn.Linear(hidden, 1, bias=False)
         self.output = nn.Linear(hidden, symbols)

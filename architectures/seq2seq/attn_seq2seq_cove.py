@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from architectures.seq2seq.luong_seq2seq import DecoderState, LuongSeq2Seq
@@ -30,7 +29,8 @@ from harness.registry import Recipe, register
     tiny={"hidden": 64, "layers": 1, "symbol_size": 32, "dropout": 0.0, "limit": 0.2},
     vectors_of_paper="GloVe",
     deviations=(
-        "The matrices of attention have no biases, as in the authors' program; the paper has two.",
+        "The matrices of attention have no biases, as in the authors' program; the paper's equations have two.",
+        "Padding gets no attention; in the authors' program it gets some in training.",
         "The rate is halved after an epoch that is not the best so far, in the authors' program than the one before;"
         " training ends after twenty, theirs when the rate is below 0.03.",
         "It learns from captions (Multi30k) from English to German; the paper has 7 million pairs (WMT).",
@@ -41,14 +41,14 @@ class CoVeTranslator(LuongSeq2Seq):
     """:class:`LuongSeq2Seq` whose encoder reads the source in both directions, ``hidden`` / 2
     numbers each, from word vectors that stay as they are given.
 
-    Dropout acts on these, between layers, and on the states to which the decoder attends; in the
-    decoder on what each layer reads, before which the symbol's vector and the attentional state
-    have each been through it, and on the attentional state as it is made. The top state h_i is
-    whole. So it is in the authors' program.
+    Dropout acts on what each layer reads, as there; and, as in the authors' program, also on the
+    states to which the decoder attends, on the symbol's vector and the attentional state by
+    themselves, and on that state as it is made. Gates and scores of symbols have biases.
     """
 
     vectors = "fixed"
     both_ways = True
+    bias = True
 
     def __init__(
         self,
@@ -68,6 +68,6 @@ class CoVeTranslator(LuongSeq2Seq):
         return state._replace(memory=self.dropout(state.memory))
 
     def advance(self, symbol: Tensor, state: DecoderState) -> DecoderState:
-        fed = torch.cat([self.dropout(symbol), self.dropout(state.attentional)], dim=1)
-        top, state = self.recur(self.dropout(fed), state)
-        return state._replace(attentional=self.dropout(self.attentional(top, state)))
+        state = state._replace(attentional=self.dropout(state.attentional))
+        state = super().advance(self.dropout(symbol), state)
+        return state._replace(attentional=self.dropout(state.attentional))

@@ -32,7 +32,7 @@ class DecoderState(NamedTuple):
     paper="Luong et al. 2015",
     source="Z16.1.2 R25.3.1",
     year=2015,
-    version=2,
+    version=3,
     recipe=Recipe(
         optimizer="sgd",
         lr=1.0,
@@ -47,6 +47,7 @@ class DecoderState(NamedTuple):
     tiny={"hidden": 64, "layers": 1, "symbol_size": 32, "limit": 0.2},
     deviations=(
         "Attention is global; the paper's window around a predicted position is not built.",
+        "The length of the whole gradient is at most 5; in the authors' program word vectors are not counted in it.",
         "Greedy by default, because dev is decoded after each epoch; the paper searches with a beam.",
     ),
 )
@@ -58,13 +59,15 @@ class LuongSeq2Seq(Generator):
     [h_i; s_j]) (``concat``). The attentional state tanh(W [context; h_i]) scores the symbols
     and is fed into the next step beside the symbol's vector (input feeding). The decoder begins
     from the last states and cells of the encoder, layer by layer; the encoder reads the source
-    backwards. Dropout acts on vectors, between layers and on h_i, never on what is fed back
-    (Zaremba et al. 2014). All weights start uniform within +- ``limit``. Slow, because of its
-    size: 67 million weights.
+    backwards. Dropout acts on what each layer reads, what is fed back among it. No layer has a
+    bias. All weights start uniform within +- ``limit``. Slow, because of its size: 67 million
+    weights.
     """
 
     both_ways: ClassVar[bool] = False
     """True where the encoder reads the source in both directions, each by half of the numbers."""
+    bias: ClassVar[bool] = False
+    """True where gates and the scores of symbols have biases."""
 
     def __init__(
         self,
@@ -85,9 +88,9 @@ class LuongSeq2Seq(Generator):
         if self.both_ways and hidden % 2:
             raise ValueError(f"hidden={hidden} is odd: each direction has half of the numbers")
         half = hidden // 2 if self.both_ways else hidden
-        self.encoder = PackedLSTM(width, half, layers, self.both_ways, dropout)
+        self.encoder = PackedLSTM(width, half, layers, self.both_ways, dropout, self.bias)
         between = dropout if layers > 1 else 0.0
-        self.decoder = nn.LSTM(symbol_size + hidden, hidden, layers, batch_first=True, dropout=between)
+        self.decoder = nn.LSTM(symbol_size + hidden, hidden, layers, self.bias, batch_first=True, dropout=between)
         self.dropout = nn.Dropout(dropout)
         self.vectors_of_symbols = nn.Embedding(symbols, symbol_size)
         if attention == "general":
@@ -96,7 +99,7 @@ class LuongSeq2Seq(Generator):
             self.joint = nn.Linear(2 * hidden, hidden, bias=False)
             self.score = nn.Linear(hidden, 1, bias=False)
         self.combine = nn.Linear(2 * hidden, hidden, bias=False)
-        self.output = nn.Linear(hidden, symbols)
+        self.output = nn.Linear(hidden, symbols, self.bias)
         for parameter in self.parameters():
             nn.init.uniform_(parameter, -limit, limit)
 
@@ -119,19 +122,13 @@ class LuongSeq2Seq(Generator):
 
     def advance(self, symbol: Tensor, state: DecoderState) -> DecoderState:
         """The state after reading the vectors (B, symbol_size) of one more symbol."""
-        top, state = self.recur(torch.cat([self.dropout(symbol), state.attentional], dim=1), state)
-        return state._replace(attentional=self.attentional(self.dropout(top), state))
-
-    def recur(self, fed: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
-        """The top state (B, hidden) behind a step that reads ``fed``, and those of all layers."""
+        fed = self.dropout(torch.cat([symbol, state.attentional], dim=1))
         before = state.hidden.transpose(0, 1).contiguous(), state.cell.transpose(0, 1).contiguous()
         top, (hidden, cell) = self.decoder(fed[:, None], before)
-        return top.squeeze(1), state._replace(hidden=hidden.transpose(0, 1), cell=cell.transpose(0, 1))
-
-    def attentional(self, top: Tensor, state: DecoderState) -> Tensor:
-        """tanh(W [context; h]) (B, hidden) of the decoder's top state h."""
+        top = top.squeeze(1)
         context = (self.attend(top, state.memory, state.mask)[:, None] @ state.memory).squeeze(1)
-        return torch.tanh(self.combine(torch.cat([context, top], dim=1)))
+        attentional = torch.tanh(self.combine(torch.cat([context, top], dim=1)))
+        return DecoderState(hidden.transpose(0, 1), cell.transpose(0, 1), attentional, state.memory, state.mask)
 
     def forward(self, vectors: Tensor, mask: Tensor, prefix: Tensor) -> Tensor:
         state, attentional = self.start(vectors, mask), []

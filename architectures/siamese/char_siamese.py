@@ -26,6 +26,7 @@ from harness.views.characters import CharacterBatch, Characters
         "A wrong pair is pushed apart above the margin; the paper prints the condition the other way round.",
         "The margin, 0.5, and the size of the dense layer, 128, are unconfirmed.",
         "Pairs are those of the task: none are sampled or made from a taxonomy.",
+        "Strings are read as they are; the paper puts each at a random place of 100 characters.",
     ),
 )
 class CharSiamese(PairEncoder):

@@ -43,7 +43,8 @@ class Tower(nn.Module):
     recipe=Recipe(lr=0.001, batch_size=100),
     tiny={"filters": 32, "output": 32},
     deviations=(
-        "The network reads single characters, one-hot; sizes, activations and the training by Adam are our choices.",
+        "The network reads single characters, one-hot, where the paper has the letter trigrams of words; sizes,"
+        " activations and the training by Adam are our choices.",
         "Pairs are a question and a candidate answer in test too; the paper then compares questions with questions.",
     ),
 )

@@ -87,9 +87,12 @@ def distinct(text: WordBatch) -> Tensor:
             "idf counts how often a word occurs in training, not in how many texts; stop words are scikit-learn's list"
             " and ASCII punctuation."
         ),
-        "L2 is 1e-5 for all weights; the paper has 1e-4 for the softmax layer.",
+        "L2 is 1e-5 for all weights; the paper has 1e-4 for the softmax layer, the authors' program none.",
         "Layers start as PyTorch's do; in the authors' code biases and the softmax layer start at zero, the hidden one"
         " Glorot-uniform.",
+        "Convolutions and the hidden layer have ReLU, as in the paper; the authors' program has tanh.",
+        "Of what tells shared words, the vector beside each word is the authors' program's, the four numbers are the"
+        " paper's; neither has both.",
     ),
 )
 class SeverynMoschitti(PairEncoder):

@@ -48,7 +48,8 @@ def loss(sentences: Tensor, others: Tensor, neighbours: int) -> Tensor:
         "Five passes, as other vectors here have; the paper makes one over 74 million sentences of novels.",
         "Neighbours are sentences of one text, which a full stop, an exclamation mark or a question mark ends; in the"
         " paper they may be of two paragraphs.",
-        "Adam at 0.0001; the authors' program has Adadelta at a rate of 1 unless asked, and no Adam.",
+        "Adam at 0.0001; the authors' program has Adadelta at a rate of 1 unless asked, as their published vectors"
+        " have, and no Adam.",
         "Marks are words, and sentences are read whole; the authors' program leaves ten marks out, and reads 50 words.",
         "Moments of a word's vector move in the steps that read it alone.",
     ),

@@ -61,7 +61,9 @@ class SoftLabels(Objective):
     ),
     tiny={"layers": 1, "hidden": 32, "heads": 2, "vocabulary": 1000},
     deviations=(
-        "Two layers of 256, the lower ones of our BERT, not six of 768.",
+        "Two layers of 256, the lower ones of our BERT, not six, which are of 512 in a later program of the authors'"
+        " company. One encoder reads both texts; in that program each has its own, and a text's vector passes a tanh"
+        " layer.",
         "Texts are read as pieces of words, with which the parent learnt; the paper has sums of letter trigrams.",
         "The teacher is our BERT, which reads both texts at once, tuned on the same candidates; the paper's labels"
         " millions of pairs of queries and advertisements that nobody has labelled.",

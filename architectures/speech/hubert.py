@@ -77,8 +77,9 @@ class RelativePlaces(nn.Module):
             "The convolution that tells places has no weight norm, and no layer is left out; in the authors' program"
             " one of twenty is, of ten where labels are learnt."
         ),
-        "The vectors of the codes are 256 wide, as in the paper; each recording has one masked span at least, in the"
-        " authors' program two.",
+        "The vectors of the codes are 256 wide, as in the paper.",
+        "A span begins at each frame with a probability of 0.08, one in a recording at least; the authors' program"
+        " draws a number of spans, two at least, and masks equally many frames in all recordings of a batch.",
         "Where labels are learnt, dropout stays as it was; in the authors' program it acts behind the activations"
         " alone.",
     ),

@@ -23,6 +23,7 @@ from harness.views.words import WordBatch
         "Words alone are read: no spelling and context features joined straight to the output.",
         "A batch is a number of sentences, not at most 100 words of them.",
         "The gates do not read the memory cell; those of the paper do.",
+        "The last label of a sentence has a score of its own, as the first has; the paper's has none.",
     ),
 )
 class BiLSTMCRF(Tagger):

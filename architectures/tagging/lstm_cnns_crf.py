@@ -48,10 +48,13 @@ def start_lstm(layer: nn.LSTM) -> None:
     deviations=(
         "Words that training shows once share the vector of unknown words; in the paper each has a vector of its own.",
         "Words without a given vector start within +-0.25, not +-sqrt(3 / size).",
-        "Transition scores start at zero, not Glorot-uniform.",
+        "A transition has one score at all words, which starts at zero, and the last label has a score of its own. In"
+        " the paper a transition's score is linear in the word's state, too, by a vector for each pair of labels,"
+        " which is Glorot-uniform at first; nothing scores an end.",
         "The norm of the whole gradient is cut at 5; in the authors' program the limit acts within the LSTMs alone.",
         "Training ends after five passes without a better score; in the authors' program without a better loss either.",
-        "Of a word longer than 30 characters the first 30 are read.",
+        "Of a word longer than 30 characters the first 30 are read, in the authors' program 45. A shorter one is"
+        " lengthened by zeros, there by a mark of its end, which has a vector.",
     ),
 )
 class BiLSTMCNNsCRF(Tagger):

@@ -242,6 +242,9 @@ class FastSentAutoencoder(FastSent):
         " are orthogonal, biases 0, and all else is normal with deviation 0.01.",
         "A linear layer classifies the vector, whose network stays as it was learnt; that of a text is the mean of its"
         " sentences'.",
+        "The loss is a mean over words, whose gradient is cut at 2; in the authors' code it is the sum over a"
+        " sentence's words.",
+        "The encoder reads a mark in front of each sentence, too; the authors' does not.",
     ),
 )
 class SequentialDenoisingAutoencoder(SentenceFeatures):

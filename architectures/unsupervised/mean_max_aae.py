@@ -174,6 +174,7 @@ class Reconstructed(ToldSentences):
         "Sums of numbers do not tell what is padding, as they do in the authors' code.",
         "A linear layer classifies the vector, whose network stays as it was learnt; that of a text is the mean of its"
         " sentences'.",
+        "The encoder reads a mark in front of each sentence, too; the authors' does not.",
     ),
 )
 class MeanMaxAutoencoder(SentenceFeatures):

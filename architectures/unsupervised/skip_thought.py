@@ -78,6 +78,7 @@ class SentencesBeside(ToldSentences):
         " +- 0.1, as the vectors of words are here.",
         "A linear layer classifies the vector, whose network stays as it was learnt; that of a text is the mean of its"
         " sentences'.",
+        "The encoder reads a mark in front of each sentence, too; the authors' does not.",
     ),
 )
 class SkipThought(SentenceFeatures):

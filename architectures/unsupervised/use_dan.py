@@ -49,7 +49,10 @@ def summed(vectors: Tensor, lengths: Tensor) -> Tensor:
         " u with v behind further layers.",
         "A task is drawn in proportion to its size, and a batch of it.",
         "Pairs of words are hashed into 20,000 vectors, which start as small as those of words.",
-        "The paper does not say how many layers there are; four of 512 are those of its published model.",
+        "The paper does not say how many layers there are. Four ReLU layers of 512 stand one above another; those of"
+        " its published model are four residual ones without biases, 320 wide but at the end.",
+        "Vectors are divided by the root of the number of words, as the paper has it for its transformer; here it"
+        " takes their mean.",
     ),
 )
 class UniversalEncoder(TextEncoder):

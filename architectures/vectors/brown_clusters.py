@@ -167,6 +167,8 @@ def prefix_vectors(paths: Sequence[str], lengths: Sequence[int]) -> np.ndarray:
         " the programs that others use.",
         "A word's vector says which prefixes of 4, 6, 10 and 20 bits its path has, as later systems read them; the"
         " paper makes a language model of the classes.",
+        "How probable a class is by itself is counted beside the classes that stand so far; in the program that others"
+        " use it is its share of all running words. Ends of texts part words here, not there.",
     ),
 )
 class BrownClusters(VectorTrainer):

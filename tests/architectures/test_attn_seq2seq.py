@@ -53,7 +53,9 @@ def test_previous_state_attends_and_the_context_enters_every_gate(attention):
         c = torch.zeros_like(h)
         for step, symbol in enumerate(PREFIX[row]):
             if attention == "additive":
-                energies = [model.score.weight[0] @ torch.tanh(model.query(h) + model.key.weight @ s) for s in states]
+                energies = [
+                    model.score.weight[0] @ torch.tanh(model.query.weight @ h + model.key.weight @ s) for s in states
+                ]
             else:
                 energies = [h @ s for s in states]
             context = softmax_mean(energies, states)
@@ -92,7 +94,7 @@ def test_luong_attends_from_the_current_state_and_feeds_its_answer_back(attentio
                 ]
             context = softmax_mean(energies, memory)
             attentional = torch.tanh(model.combine.weight @ torch.cat([context, h[1]]))
-            assert_same(scores[row, step], model.output.weight @ attentional + model.output.bias)
+            assert_same(scores[row, step], model.output.weight @ attentional)
 
 
 def test_each_id_has_the_scores_of_its_name():
@@ -112,8 +114,8 @@ def test_each_id_has_the_scores_of_its_name():
 
 
 def additive(model: AttentionalSeq2Seq, h: Tensor, s: Tensor) -> Tensor:
-    """v . tanh(W h + b + U s)."""
-    return model.score.weight[0] @ torch.tanh(model.query.weight @ h + model.query.bias + model.key.weight @ s)
+    """v . tanh(W h + U s)."""
+    return model.score.weight[0] @ torch.tanh(model.query.weight @ h + model.key.weight @ s)
 
 
 def dot(model: AttentionalSeq2Seq, h: Tensor, s: Tensor) -> Tensor:
@@ -126,26 +128,40 @@ def general(model: LuongSeq2Seq, h: Tensor, s: Tensor) -> Tensor:
     return h @ (model.key.weight @ s)
 
 
-def test_luongs_dropout_acts_on_inputs_between_layers_and_on_the_top():
-    """With all dropped, the encoder's memory is that of zeros below its first and second layer, and
-    the decoder reads its own feedback alone."""
+def test_luongs_dropout_acts_on_what_layers_read_and_biases_there_are_none():
+    """With all dropped, each layer of the encoder and of the decoder reads zeros; what attends, and
+    what attention sees, are whole."""
     model = small(LuongSeq2Seq, WIDTH, SYMBOLS, hidden=6, layers=2, symbol_size=3, dropout=1.0).train()
+    assert not any("bias" in name for name, _ in model.named_parameters())
+    vectors, mask = random_vectors([5], 1, WIDTH)
+    state = model.start(vectors, mask)._replace(
+        hidden=torch.randn(1, 2, 6), cell=torch.randn(1, 2, 6), memory=torch.randn(1, 5, 6)
+    )
+    found = model.advance(model.vectors_of_symbols.weight[3:4], state)
+    for number, width in enumerate((9, 6)):
+        expected = lstm_step(model.decoder, torch.zeros(width), state.hidden[0, number], state.cell[0, number], number)
+        assert_same(torch.stack([found.hidden[0, number], found.cell[0, number]]), torch.stack(expected))
+    top, memory = found.hidden[0, 1], state.memory[0]
+    context = softmax_mean([top @ model.key.weight @ s for s in memory], memory)
+    assert_same(found.attentional[0], torch.tanh(model.combine.weight @ torch.cat([context, top])))
+    assert not model.start(vectors, mask).memory.any(), "an encoder without biases makes zeros of zeros"
+    assert_same(model.eval().start(vectors, mask).memory, model.start(vectors, mask).memory)
+
+
+@pytest.mark.parametrize("fed", [False, True])
+def test_what_is_fed_back_to_luongs_decoder_is_dropped_with_the_symbol(fed):
+    """By a dropout that is known."""
+    model = luong("general")
+    model.dropout = Uneven()
     vectors, mask = random_vectors([5], 1, WIDTH)
     state = model.start(vectors, mask)
-    assert_same(state.memory[0], lstm(model.encoder, torch.zeros(5, 6), 1))
-    lower = lstm(model.encoder, torch.zeros(5, WIDTH), 0)
-    assert_same(state.hidden[0, 0], lower[-1])
-    other = model.advance(model.vectors_of_symbols.weight[3:4], state)
-    assert_same(model.advance(model.vectors_of_symbols.weight[4:5], state).hidden, other.hidden)
-    zeros = torch.zeros(6)
-    h, _ = lstm_step(model.decoder, torch.zeros(9), state.hidden[0, 0], state.cell[0, 0], 0)
-    assert_same(other.hidden[0, 0], h)
-    h, _ = lstm_step(model.decoder, zeros, state.hidden[0, 1], state.cell[0, 1], 1)
-    assert_same(other.hidden[0, 1], h)
-    context = state.memory[0].mean(0)  # a top state of zeros attends everywhere alike
-    expected = torch.tanh(model.combine.weight @ torch.cat([context, zeros]))
-    assert_same(other.attentional[0], expected)
-    assert_same(model.eval().start(vectors, mask).memory, model.start(vectors, mask).memory)
+    if fed:
+        state = state._replace(attentional=torch.randn(1, 6))
+    x = uneven(torch.cat([model.vectors_of_symbols.weight[3], state.attentional[0]]))
+    h, c = lstm_step(model.decoder, x, state.hidden[0, 0], state.cell[0, 0], 0)
+    found = model.advance(model.vectors_of_symbols.weight[3:4], state)
+    assert_same(torch.stack([found.hidden[0, 0], found.cell[0, 0]]), torch.stack([h, c]))
+    assert_same(state.memory[0], lstm(model.encoder, lstm(model.encoder, uneven(vectors[0].flip(0)), 0), 1))
 
 
 @pytest.mark.parametrize("cls", [LuongSeq2Seq, CoVeTranslator])

@@ -19,12 +19,12 @@ from harness.problems import problem
 from harness.training.model import build
 from harness.views.words import WordBatch
 from tests.architectures.test_capsnet import routed, squashed
-from tests.architectures.test_graph_cnn import AROUND, WIDTH, batch_of
 from tests.support.models import small
 from tests.support.oracles import convolution, linear, lstm, softmax_mean
 from tests.support.same import assert_same
 
-SIZE = 3
+WIDTH, AROUND, SIZE = 4, 9, 3
+"""With windows of three, nine words have seven places, of which capsules have two."""
 LABELS = ["a.x", "a.y", "b.u", "b.v", "b.w"]
 TREE = LabelTree(LABELS, {label: label[0] for label in LABELS})
 SMALL = {"roots": 12, "around": AROUND, "word_maps": 5, "hidden": 6, "maps": 7, "window": 3}
@@ -35,37 +35,64 @@ def model_of(tree: LabelTree = TREE, **settings) -> GraphCapsules:
     return small(GraphCapsules, WIDTH, len(LABELS), tree, stretch=2.0, **SMALL | settings)
 
 
-def row_of(model: GraphCapsules, words: Tensor) -> Tensor:
-    """The row of one root, by its words (n, width) in their order."""
-    maps = [each.clamp(min=0) for each in convolution(model.words, words, left=1, right=1)]
-    pooled = [torch.stack(maps[start : start + 2]).amax(0) for start in range(0, len(maps), 2)]
-    last = lstm(model.order, pooled)[-1]
-    apart = last - last.sum() / len(last)
-    return apart / ((apart * apart).sum() / len(last) + 1e-5).sqrt()
+def batch_of(*sizes: list[int]) -> WordBatch:
+    """Texts whose sub-graphs have these numbers of words; large numbers at padding."""
+    mask = torch.zeros(len(sizes), max(map(len, sizes)), AROUND, dtype=torch.bool)
+    for text, each in enumerate(sizes):
+        for root, words in enumerate(each):
+            mask[text, root, :words] = True
+    mask = mask.flatten(1)
+    vectors = torch.randn(*mask.shape, WIDTH, generator=torch.Generator().manual_seed(0))
+    vectors = vectors.masked_fill(~mask[..., None], 50.0).requires_grad_()
+    return WordBatch(mask.long(), mask, torch.tensor([AROUND * len(each) for each in sizes]), vectors)
+
+
+def row_of(model: GraphCapsules, roots: list[Tensor]) -> Tensor:
+    """The states of one or two neighbouring roots, by their words (n, width) in their order."""
+    maps = [torch.stack(convolution(model.words, words, right=AROUND - len(words))).clamp(min=0) for words in roots]
+    states = lstm(model.order, torch.stack(maps).amax(0))
+    apart = [state - state.sum() / len(state) for state in states]
+    return torch.stack([each / ((each * each).sum() / len(each) + 1e-5).sqrt() for each in apart])
 
 
 def attended_rows(model: GraphCapsules, rows: list[Tensor]) -> list[Tensor]:
-    """Each row times its attention and the number of rows."""
+    """Each row times the attention to its last state and the number of rows."""
     layer = model.attention
-    scores = [layer.context @ torch.tanh(linear(layer.hidden, row)) for row in rows]
+    scores = [layer.context @ torch.tanh(linear(layer.hidden, row[-1])) for row in rows]
     shares = softmax_mean(scores, torch.eye(len(rows)))
     return [row * share * len(rows) for row, share in zip(rows, shares, strict=True)]
 
 
+def windows_of(layer: torch.nn.Conv2d, rows: list[Tensor], step: int = 1) -> list[Tensor]:
+    """W x + b of every ``step``-th square window of rows (places, size), in either direction: rows
+    of it. Rows of zeros stand behind fewer than a window has."""
+    width = layer.kernel_size[0]
+    matrix = torch.stack([*rows, *[torch.zeros_like(rows[0])] * (width - len(rows))])
+    found = []
+    for row in range(0, len(matrix) - width + 1, step):
+        starts = range(0, matrix.shape[1] - width + 1, step)
+        squares = [matrix[row : row + width, place : place + width] for place in starts]
+        found.append(torch.stack([torch.einsum("oiab,abi->o", layer.weight, each) + layer.bias for each in squares]))
+    return found
+
+
 def written_out(model: GraphCapsules, graphs: list[Tensor]) -> Tensor:
     """The lengths of the label capsules of one text with these sub-graphs (n, width)."""
-    matrix, window = attended_rows(model, [row_of(model, words) for words in graphs]), model.maps.kernel_size[0]
-    maps = [each.clamp(min=0) for each in convolution(model.maps, matrix, right=max(0, window - len(matrix)))]
+    rows = [row_of(model, graphs[start : start + 2]) for start in range(0, len(graphs), 2)]
+    maps = [each.clamp(min=0) for each in windows_of(model.maps, attended_rows(model, rows))]
     votes = []
-    for features in convolution(model.primary, maps, right=max(0, window - len(maps)))[::2]:
-        for type, child in enumerate(features.split(SIZE)):
-            votes.append([w @ squashed(child) for w in model.routing.transformations[type]])
+    for row in windows_of(model.primary, maps, step=2):
+        for features in row:
+            for type, child in enumerate(features.split(SIZE)):
+                votes.append([w @ squashed(child) for w in model.routing.transformations[type]])
     return torch.stack([(v * v).sum().sqrt() for v in routed(votes, model.routing.iterations)])
 
 
-SIZES = [[5, 4, 2, 1, 3, 5, 2, 4, 1], [3, 5, 4, 2, 2, 1], [3, 1, 2, 2], [2, 3], [1]]
-"""With windows of three, nine roots have three places of capsules, six have one and the maps of two
-beyond it, and the last are shorter than one window, or than a window of windows."""
+SIZES = [[9, 8, 7, 6, 9, 5, 4, 3, 9, 8, 7, 2, 9, 9, 1], [9, 7, 5, 3, 1, 2, 8, 9, 4, 6, 7, 2, 1], [9] * 9]
+SIZES += [[5, 6, 7, 8], [3, 9, 2], [4], [1]]
+"""With windows of three, of these roots there are eight, seven, five, two, two, one and one rows:
+six, five, three and one rows of maps, and two, two, one and one rows of capsules; the last texts
+have fewer rows than a window."""
 
 
 def graphs_of(batch: WordBatch, sizes: list[list[int]]) -> list[list[Tensor]]:
@@ -80,14 +107,38 @@ def graphs_of(batch: WordBatch, sizes: list[list[int]]) -> list[list[Tensor]]:
 @pytest.mark.parametrize("iterations", [1, 3])
 def test_a_text_has_the_lengths_of_capsules_routed_from_its_sub_graphs(iterations):
     """Layer by layer in loops, each text alone: padding words, padding roots and windows that reach
-    beyond the roots stand for nothing, and routing is of one text."""
+    beyond the rows stand for nothing, and routing is of one text."""
     model, batch = model_of(iterations=iterations), batch_of(*SIZES)
     expected = torch.stack([written_out(model, graphs) for graphs in graphs_of(batch, SIZES)])
     assert expected.std() > 0.01, "the reference tells no text or label from another"
     assert_same(model(batch), expected, rtol=1e-4, atol=1e-5)
-    assert model(batch_of(*SIZES[3:])).shape == (2, 5), "no text of this batch fills a window"
-    rows, there = model.rows(batch)
-    assert there.sum(1).tolist() == [9, 6, 4, 2, 1] and not rows[~there].any()
+    assert model(batch_of(*SIZES[3:])).shape == (4, 5), "no text of this batch fills a window"
+    rows, pairs = model.rows(batch)
+    assert pairs.tolist() == [8, 7, 5, 2, 2, 1, 1] and rows.shape == (7, 8, AROUND - 2, 6)
+    assert not any(row[count:].any() for row, count in zip(rows, pairs, strict=True))
+
+
+def test_two_neighbouring_roots_share_a_row_and_all_its_states_are_read():
+    """Pooled are roots at the same place, not the places of a root; every state counts, the first
+    one too."""
+    model, batch = model_of(), batch_of([9] * 6)
+    rows, _ = model.rows(batch)
+    moved = batch.vectors.detach().clone().unflatten(1, (-1, AROUND))
+    moved[0, 3] = torch.randn(AROUND, WIDTH, generator=torch.Generator().manual_seed(1))
+    other, _ = model.rows(batch._replace(vectors=moved.flatten(1, 2)))
+    assert (other != rows).flatten(2).any(2).tolist() == [[False, True, False]]
+    read = []
+    model.maps.register_forward_pre_hook(lambda module, inputs: read.append(inputs[0]))
+    model(batch)
+    slopes = torch.autograd.grad(model(batch).sum(), read[1])[0]
+    assert (slopes.abs().sum(1) > 0).all(), "a state of a row is read by nothing"
+
+
+def test_windows_that_the_words_do_not_fill_are_refused():
+    with pytest.raises(ValueError, match="around=6: windows of windows of 3 places take 7 words"):
+        model_of(around=6)
+    with pytest.raises(ValueError, match="around=18: windows of windows of 9 places take 19 words"):
+        GraphCapsules(WIDTH, len(LABELS), TREE, around=18)
 
 
 def test_no_rounds_of_routing_are_refused():
@@ -97,7 +148,7 @@ def test_no_rounds_of_routing_are_refused():
 
 def test_the_order_of_the_texts_of_a_batch_changes_nothing():
     """In the authors' code the agreement of a batch routes each of its texts."""
-    model, batch, turned = model_of(), batch_of(*SIZES), torch.tensor([3, 1, 4, 0, 2])
+    model, batch, turned = model_of(), batch_of(*SIZES), torch.tensor([3, 1, 6, 4, 0, 2, 5])
     there = batch._replace(**{name: getattr(batch, name)[turned] for name in ("ids", "mask", "lengths", "vectors")})
     torch.testing.assert_close(model(there), model(batch)[turned])
     first = batch._replace(**{name: getattr(batch, name)[:1] for name in ("ids", "mask", "lengths", "vectors")})
@@ -107,15 +158,15 @@ def test_the_order_of_the_texts_of_a_batch_changes_nothing():
 def test_the_words_of_a_sub_graph_have_an_order_and_its_root_an_attention():
     """A bag would not see two words of one sub-graph change places, nor plain rows what a root is
     worth; roots to which all attend alike keep their rows."""
-    model, batch = model_of(), batch_of([5, 4, 3, 2])
-    rows, there = model.rows(batch)
+    model, batch = model_of(), batch_of([9, 4, 8, 9, 7, 3])
+    rows, pairs = model.rows(batch)
     swapped = batch.vectors.detach().clone()
     swapped[0, [0, 1]] = swapped[0, [1, 0]]
     other, _ = model.rows(batch._replace(vectors=swapped))
-    assert there.all() and (other[0, 0] - rows[0, 0]).abs().max() > 0.05
+    assert pairs.tolist() == [3] and (other[0, 0] - rows[0, 0]).abs().max() > 0.05
     assert torch.equal(other[0, 1:], rows[0, 1:])
     read = []
-    model.maps.register_forward_pre_hook(lambda module, inputs: read.append(inputs[0].mT))
+    model.maps.register_forward_pre_hook(lambda module, inputs: read.append(inputs[0].movedim(1, -1)))
     with torch.no_grad():
         model(batch)
         model.attention.context.zero_()
@@ -224,11 +275,19 @@ def test_one_label_and_sets_of_labels_are_learnt_and_said():
 def test_sizes():
     """The papers' sizes, and the view's, which are the settings'."""
     model = GraphCapsules(50, 3, LabelTree(LABELS[:3], {}))
-    assert model.words.weight.shape == (64, 50, 3) and model.order.weight_ih_l0.shape == (4 * 128, 64)
+    assert (
+        model.words.weight.shape == (64, 50, 3)
+        and model.words.padding == (0,)
+        and model.order.weight_ih_l0.shape == (4 * 128, 64)
+    )
     assert model.attention.hidden.weight.shape == (128, 128)
-    assert model.maps.weight.shape == (256, 128, 9) and model.primary.weight.shape == (32 * 8, 256, 9)
+    assert model.maps.weight.shape == (256, 128, 9, 9) and model.primary.weight.shape == (32 * 8, 256, 9, 9)
     assert model.routing.transformations.shape == (32, 3, 16, 8) and model.routing.iterations == 3
-    assert (model.around, model.taxonomy) == (10, 0.5)
-    assert GraphCapsules.view == SubgraphsInOrder(roots=96, around=10, reach=2)
+    read, full = [], torch.ones(1, 100 * 20, dtype=torch.bool)
+    model.routing.register_forward_pre_hook(lambda module, inputs: read.append(inputs[0].shape))
+    model(WordBatch(full.long(), full, full.sum(1), torch.randn(1, 100 * 20, 50)))
+    assert read == [(1, 17, 32, 8)], "the program has 17 x 1 places of primary capsules"
+    assert (model.around, model.taxonomy) == (20, 0.5)
+    assert GraphCapsules.view == SubgraphsInOrder(roots=100, around=20, reach=2)
     view = GraphCapsules.view_for(registry.entry("tasks", "newsgroups20"), {"roots": 7, "around": 3})
     assert type(view) is SubgraphsInOrder and (view.roots, view.around) == (7, 3)

@@ -47,10 +47,13 @@ def clause_vector(model: Jumper, words: Tensor) -> Tensor:
 
 
 def symbols(model: Jumper, clauses: list[Tensor]) -> list[Tensor]:
-    """Scores of nothing and of the classes after each clause; behind the last there is no
-    nothing."""
-    states = gru(model.controller.forwards[0], [clause_vector(model, words) for words in clauses])
-    scores = [linear(model.symbol, state) for state in states]
+    """Scores of nothing and of the classes after each clause, from the clause and the state behind
+    it; behind the last there is no nothing."""
+    read = [clause_vector(model, words) for words in clauses]
+    states = gru(model.controller.forwards[0], read)
+    scores = [
+        linear(model.content, clause) + linear(model.symbol, state) for clause, state in zip(read, states, strict=True)
+    ]
     return [*scores[:-1], torch.cat([torch.tensor([-math.inf]), scores[-1][1:]])]
 
 
@@ -62,7 +65,7 @@ def decision(scores: list[Tensor]) -> tuple[int, Tensor]:
     raise AssertionError("nothing is told after the last clause")
 
 
-@pytest.mark.parametrize(("inclination", "places"), [(-9.0, [0, 0, 0]), (0.0, [2, 0, 2]), (9.0, [2, 0, 3])])
+@pytest.mark.parametrize(("inclination", "places"), [(-9.0, [0, 0, 0]), (0.5, [2, 0, 1]), (9.0, [2, 0, 3])])
 def test_the_answer_is_that_of_the_first_jump(inclination, places):
     """In each document alone and without padding, in values and gradients."""
     model = model_of(inclination)
@@ -219,11 +222,45 @@ def test_it_begins_inclined_to_read_on(classes):
     assert len(bias[1:].unique()) == 1
 
 
-def test_dropout_acts_on_clauses():
+def test_dropout_acts_on_what_the_symbol_is_told_from():
+    """Where all of it is dropped no clause and no state counts; the controller reads clauses whole,
+    and its states are other than those of dropped ones."""
     model = model_of(dropout=1.0).train()
-    batch, _ = random_documents(DOCUMENTS, 1, WIDTH)
-    moved = batch._replace(vectors=torch.randn_like(batch.vectors))
-    torch.testing.assert_close(model.symbols(moved), model.symbols(batch))
+    batch, documents = random_documents(DOCUMENTS, 1, WIDTH)
+    states = []
+    model.controller.register_forward_hook(lambda *passed: states.append(passed[-1]))
+    scores = model.symbols(batch)
+    for row, clauses in enumerate(documents):
+        for score in scores[row, : len(clauses)]:
+            torch.testing.assert_close(score[1:], model.symbol.bias[1:])
+        read = [clause_vector(model, words) for words in clauses]
+        torch.testing.assert_close(states[0][row, : len(clauses)], gru(model.controller.forwards[0], read))
+
+
+def test_clauses_and_states_are_dropped_by_themselves():
+    """Half of either, doubled, and the same half of no two texts."""
+    model = model_of(dropout=0.5).train()
+    batch, _ = random_documents([[3] * 40] * 2, 1, WIDTH)
+    seen = {}
+    for name in ("content", "symbol"):
+        getattr(model, name).register_forward_pre_hook(lambda _, given, name=name: seen.update({name: given[0]}))
+    with torch.no_grad():
+        model.symbols(batch)
+        clauses = model.clause(batch.vectors.flatten(0, 1), batch.mask.flatten(0, 1)).unflatten(0, (2, 40))
+        states = model.controller(clauses, batch.sentence_mask)
+    for name, whole in (("content", clauses), ("symbol", states)):
+        kept = seen[name] != 0
+        torch.testing.assert_close(seen[name], 2 * whole * kept)
+        assert 0.3 < kept[whole != 0].double().mean() < 0.7
+        assert not torch.equal(kept[0], kept[1])
+
+
+def test_sizes():
+    """Those of the authors' program."""
+    model = Jumper(WIDTH, classes=CLASSES)
+    assert [tuple(layer.weight.shape) for layer in model.clause.convolutions] == [(200, WIDTH, n) for n in range(1, 6)]
+    assert model.content.weight.shape == (1 + CLASSES, 1000) and model.symbol.weight.shape == (1 + CLASSES, 20)
+    assert (model.draws, model.dropout.p) == (5, 0.5)
 
 
 @pytest.mark.parametrize(

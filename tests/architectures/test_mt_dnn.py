@@ -54,14 +54,13 @@ def written_out(
     w_i, w_h, b_i, b_h = (getattr(layer.update, name) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
     answers = []
     for _ in range(STEPS):
-        state = dropped(state)
-        asked = layer.read.weight @ state
+        asked = layer.read.weight @ dropped(state)
         read = sum(share * p for share, p in zip((dropped(first) @ asked).softmax(0), first, strict=True))
-        x, h = (w_i @ read + b_i).split(SIZE), (w_h @ state + b_h).split(SIZE)
-        reset, update = torch.sigmoid(x[0] + h[0]), torch.sigmoid(x[1] + h[1])
-        state = (1 - update) * torch.tanh(x[2] + reset * h[2]) + update * state
         seen = torch.cat([state, read, (state - read).abs(), state * read])
         answers.append((layer.predict.weight @ dropped(seen) + layer.predict.bias).softmax(0))
+        x, h = (w_i @ read + b_i).split(SIZE), (w_h @ dropped(state) + b_h).split(SIZE)
+        reset, update = torch.sigmoid(x[0] + h[0]), torch.sigmoid(x[1] + h[1])
+        state = (1 - update) * torch.tanh(x[2] + reset * h[2]) + update * dropped(state)
     return (sum(answers[k] for k in kept) / len(kept)).log()
 
 

@@ -50,6 +50,12 @@ def model_of(view: Subwords, cls: Any = RetroReader, **sizes: Any) -> Model:
     return small(build, cls, problem("extract"), SIZES | sizes, view, target, 0)
 
 
+def pooled(encoder: Any, pieces: SubwordBatch) -> Tensor:
+    """The states of [CLS] of the first network through its tanh layer, written out."""
+    layer = encoder.front.pooler[0]
+    return torch.tanh(encoder.front(pieces)[:, 0] @ layer.weight.T + layer.bias)
+
+
 def step_of(pieces: SubwordBatch, target: Tensor) -> Step:
     return Step({"labelled": SimpleNamespace(inputs={"text": pieces}, target=target)}, 0.0)  # type: ignore[dict-item]
 
@@ -78,7 +84,7 @@ def test_the_loss_is_a_third_of_the_readers_three_and_the_judges_own(view, piece
     outputs = model.head(model.encoder, {"text": pieces})
     spans = model.head.loss(model.encoder, outputs, TARGET)
     rows, begins = pieces.windows.rows.tolist(), pieces.windows.begins.tolist()  # type: ignore[union-attr]
-    states, first = BERT.forward(model.encoder, pieces)[:, 0], model.encoder.front(pieces)[:, 0]
+    states, first = BERT.forward(model.encoder, pieces)[:, 0], pooled(model.encoder, pieces)
     own, sketchy = [], []
     for number, (row, begin) in enumerate(zip(rows, begins, strict=True)):
         if row == 2:
@@ -115,17 +121,18 @@ def test_both_verdicts_decide(view, pieces, trust):
     outputs = model.head(model.encoder, {"text": pieces})
     alone = model_of(view, trust=0.0)
     reader = alone.head(alone.encoder, {"text": pieces})
-    judged = model.encoder.sketch(model.encoder.front(pieces)[:, 0])[:, 0]
+    judged = model.encoder.sketch(pooled(model.encoder, pieces))[:, 0]
     sums = outputs.scores.no_answer.sum(1) - reader.scores.no_answer.sum(1)
     torch.testing.assert_close(sums, trust * judged)
     torch.testing.assert_close(outputs.scores.start, reader.scores.start)
 
 
-def test_both_judge_by_a_state_of_which_some_is_dropped(view, pieces):
-    """As the authors' program does before each of these layers."""
+def test_both_judge_by_numbers_of_which_some_are_dropped(view, pieces):
+    """As the authors' program does before each of these layers: the first network behind its tanh
+    layer, the second, which has none, on the state of [CLS]."""
     encoder = model_of(view).encoder
-    encoder.dropout = Uneven()
-    states, first = encoder(pieces)[:, 0], encoder.front(pieces)[:, 0]
+    encoder.dropout = encoder.front.dropout = Uneven()
+    states, first = encoder(pieces)[:, 0], pooled(encoder, pieces)
     for found, layer, state in (
         (encoder.intensive, encoder.verdict, states),
         (encoder.sketchy, encoder.sketch, first),

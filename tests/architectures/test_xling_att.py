@@ -1,5 +1,5 @@
-"""The mechanism of cross-lingual attention: a document and its translation, each read by
-hierarchical attention of its language's own."""
+"""The mechanism of cross-lingual attention: a document and its translation, each the sum of its
+words' states under the attention over words and over sentences of its language's own."""
 
 from __future__ import annotations
 
@@ -13,8 +13,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from architectures.attention.han import Level
-from architectures.attention.xling_att import CrossLingualAttention, TwoLanguageBatch, TwoLanguages, enciphered
+from architectures.attention.xling_att import (
+    CrossLingualAttention,
+    Language,
+    TwoLanguageBatch,
+    TwoLanguages,
+    enciphered,
+)
 from harness import registry
 from harness.errors import ModelError
 from harness.running.worker import run_cell
@@ -22,7 +27,7 @@ from harness.saved_models import storage
 from harness.saved_models.model import load
 from tests.support.batches import random_documents
 from tests.support.models import small
-from tests.support.oracles import recurrent, softmax_mean
+from tests.support.oracles import linear, recurrent, softmax_mean
 from tests.support.same import assert_same
 from tests.support.sessions import session
 
@@ -51,25 +56,41 @@ def documents() -> tuple[TwoLanguageBatch, list[list[list[Tensor]]]]:
     return read, [sentences for _, sentences in made]
 
 
-def level_of(level: Level, vectors: Tensor) -> Tensor:
-    """One vector from vectors (n, width) by a BiLSTM and attention."""
-    states = recurrent(level.recurrence, vectors)
-    hidden, context = level.attention.hidden, level.attention.context
-    return softmax_mean([torch.tanh(hidden.weight @ state + hidden.bias) @ context for state in states], states)
+def vector_of(language: Language, document: list[Tensor]) -> Tensor:
+    """A document's vector, from the vectors (n, width) of each of its sentences: no state of a
+    sentence knows another sentence."""
+
+    def score(attention: torch.nn.Module, seen: Tensor) -> Tensor:
+        return torch.tanh(linear(attention.hidden, seen)) @ attention.context
+
+    hidden, ends, sums = language.size // 2, [], []
+    for words in document:
+        states = recurrent(language.recurrence, words)
+        seen = [torch.cat([word, state]) for word, state in zip(words, states, strict=True)]
+        sums.append(softmax_mean([score(language.words, each) for each in seen], states))
+        ends.append(torch.cat([states[-1][:hidden], states[0][hidden:]]))
+    return softmax_mean([score(language.sentences, each) for each in ends], sums)
 
 
-def test_each_language_is_read_by_levels_of_its_own(model):
-    """Written out, in values and gradients: shared levels, padding that is attended to, or one
-    language for both would give other ones."""
+def test_a_document_is_the_sum_of_its_words_states_in_each_language(model):
+    """Written out, in values and gradients: a recurrence over sentences, attention to states alone,
+    shared weights, padding that is attended to, or one language for both would give other ones."""
     batch, languages = documents()
-    expected = []
-    for ours, theirs in zip(*languages, strict=True):
-        halves = [
-            level_of(sentences, torch.stack([level_of(words, each) for each in document]))
-            for words, sentences, document in zip(model.words, model.sentences, (ours, theirs), strict=True)
-        ]
-        expected.append(torch.cat(halves))
+    expected = [
+        torch.cat([vector_of(*each) for each in zip(model.languages, both, strict=True)])
+        for both in zip(*languages, strict=True)
+    ]
     assert_same(model(batch), torch.stack(expected), rtol=1e-4, atol=1e-5)
+    assert model.size == model(batch).shape[1] == 8
+
+
+def test_the_order_of_sentences_changes_nothing(model):
+    """Nothing reads on from one sentence to the next: a second recurrence would."""
+    batch, _ = documents()
+    there = [getattr(batch, name)[:1, :, : len(OURS[0])] for name in ("ids", "mask", "sentence_mask", "vectors")]
+    assert there[2].all(), "the first document has as many sentences in both languages"
+    turned = [each[:, :, [2, 0, 1]] for each in there]
+    torch.testing.assert_close(model(TwoLanguageBatch(*turned)), model(TwoLanguageBatch(*there)))
 
 
 @pytest.mark.parametrize("language", [0, 1])
@@ -79,7 +100,7 @@ def test_a_language_that_is_not_asked_learns_nothing(model, language):
     half = slice(4 * language, 4 * language + 4)
     model(documents()[0])[:, half].sum().backward()
     for number in range(2):
-        own = [p.grad is not None and bool(p.grad.any()) for p in model.words[number].parameters()]
+        own = [p.grad is not None and bool(p.grad.any()) for p in model.languages[number].parameters()]
         assert any(own) == (number == language)
 
 
