@@ -19,7 +19,7 @@ from harness.contract.learning import LearningCase
 from harness.contract.process import require_obeyed, seeds_given
 from harness.contract.slopes import Slopes, double_precision, in_double
 from harness.data.corpus import Split
-from harness.kinds import OUTPUTS
+from harness.kinds import OUTPUTS, Tagger
 from harness.metrics import score
 from harness.objectives import Step
 from harness.problems.base import NoTarget
@@ -139,7 +139,8 @@ class TrainedCase(LearningCase):
         if size is not None:
             require(shape[-1] == size, f"forward returned {shape}, self.size is {size}")
         elif labels is not None:
-            require(shape[-1] == len(labels), f"forward returned {shape}, and there are {len(labels)} labels to score")
+            scores = self.cls.scores_per_word(len(labels)) if issubclass(self.cls, Tagger) else len(labels)
+            require(shape[-1] == scores, f"forward returned {shape}, and {len(labels)} labels have {scores} scores")
 
     def repeats(self) -> None:
         """One batch is asked twice, and another one between."""

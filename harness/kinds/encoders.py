@@ -180,15 +180,21 @@ class PairEncoder(Encoder):
 
 class Tagger(Encoder):
     """Words, in their own case, to emission scores (B, T, labels); ``decoder`` is ``softmax`` (each
-    word alone) or ``crf``.
+    word alone) or ``crf``. For ``pair_crf`` the scores are (B, T, (labels + 1) * labels), those of
+    each label behind each other one and, last, at the beginning.
 
-    ``scheme`` ("BIO" or "BIOES") forbids a CRF to decode labels that break it.
+    ``scheme`` ("BIO" or "BIOES") forbids a ``crf`` to decode labels that break it.
     """
 
     gives = "emissions"
     view = Words(lower=False)
     decoder: str = "softmax"
     scheme: str = ""
+
+    @classmethod
+    def scores_per_word(cls, labels: int) -> int:
+        """Numbers that the decoder reads of each word."""
+        return (labels + 1) * labels if cls.decoder == "pair_crf" else labels
 
 
 class SpanScores(NamedTuple):

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from harness.kinds import Tagger
 from harness.layers.crf import LinearChainCRF, transition_constraints
+from harness.layers.pair_crf import PairCRF
 from harness.metrics.tagging import spans
 from harness.problems.answers.tags import OUTSIDE
 from harness.problems.base import (
@@ -70,12 +71,14 @@ class Tag(Head):
         super().__init__()
         self.target = target
         self.output = None if isinstance(encoder, Tagger) else nn.Linear(size_of(encoder), len(target.labels))
-        self.crf = self.chain(encoder) if getattr(encoder, "decoder", "softmax") == "crf" else None
+        self.crf = None if getattr(encoder, "decoder", "softmax") == "softmax" else self.chain(encoder)
 
-    def chain(self, tagger: Tagger) -> LinearChainCRF:
+    def chain(self, tagger: Tagger) -> LinearChainCRF | PairCRF:
         """The CRF over the labels; decoding keeps to the tagger's chunk scheme where it names
         one."""
         labels = self.target.labels
+        if tagger.decoder == "pair_crf":
+            return PairCRF(len(labels))
         return LinearChainCRF(len(labels), transition_constraints(labels, tagger.scheme) if tagger.scheme else None)
 
     def emissions(self, encoder: Any, words: Any) -> tuple[Tensor, Tensor]:

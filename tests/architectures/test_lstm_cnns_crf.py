@@ -6,9 +6,10 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from architectures.tagging.lstm_cnns_crf import BiLSTMCNNsCRF
+from harness.layers.pair_crf import PairCRF
 from harness.problems.tag import Tag, TagTarget
 from harness.views.words_and_characters import WordCharacterBatch, WordsAndCharacters
 from tests.support.batches import mask_of, poisoned, sentences
@@ -43,7 +44,7 @@ def test_scores_are_linear_in_a_bilstm_over_words_joined_to_their_spelling():
     state: each gives other scores."""
     model, words = tagger_and_words()
     words = words._replace(vectors=poisoned(torch.randn(2, 3, 5), mask_of([3, 2])))
-    emissions = model(words)
+    scores = model(words)
     for row, sentence in enumerate(SENTENCES):
         joined = torch.stack(
             [
@@ -53,8 +54,8 @@ def test_scores_are_linear_in_a_bilstm_over_words_joined_to_their_spelling():
         )
         forwards, backwards = model.recurrence.forwards[0], model.recurrence.backwards[0]
         states = torch.cat([lstm(forwards, joined), lstm(backwards, joined.flip(0)).flip(0)], dim=1)
-        expected = states @ model.emissions.weight.T + model.emissions.bias
-        assert_same(emissions[row, : len(sentence)], expected)
+        expected = states @ model.pairs.weight.T + model.pairs.bias
+        assert_same(scores[row, : len(sentence)], expected)
     assert len(model.recurrence.forwards) == 1
 
 
@@ -69,9 +70,9 @@ def test_matrices_start_glorot_uniform_and_only_forget_gates_with_a_bias_of_one(
         assert bias.unique(dim=1).squeeze(1).tolist() == [0.0, 1.0, 0.0, 0.0]  # input, forget, cell, output
         for weight, read in ((layer.weight_ih_l0, 130), (layer.weight_hh_l0, 200)):
             uniform_within(weight, math.sqrt(6 / (read + 200)))
-    uniform_within(model.emissions.weight, math.sqrt(6 / (400 + 50)))
+    uniform_within(model.pairs.weight, math.sqrt(6 / (400 + 51 * 50)))
     uniform_within(model.spelling.convolution.weight, math.sqrt(6 / (3 * 30 + 3 * 30)))
-    assert not model.emissions.bias.any() and not model.spelling.convolution.bias.any()
+    assert not model.pairs.bias.any() and not model.spelling.convolution.bias.any()
 
 
 def uniform_within(weight: Tensor, limit: float) -> None:
@@ -96,22 +97,26 @@ def test_dropout_acts_on_characters_and_on_input_and_output_of_the_bilstm():
     model.train()
     seen: list[Tensor] = []
     model.recurrence.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
-    emissions = model(words)
-    assert_same(emissions, model.emissions.bias.expand(2, 3, 3))
+    scores = model(words)
+    assert_same(scores, model.pairs.bias.expand(2, 3, 12))
     assert not seen[0].any()
     spelt = model.spelling(words.characters[0], words.character_mask[0])
     assert_same(spelt, torch.tanh(model.spelling.convolution.bias).expand(3, 7))
 
 
-def test_labels_are_decoded_as_a_sequence():
-    """The head gives this tagger a CRF: a transition that is forbidden in effect never appears."""
+def test_each_words_state_scores_each_label_behind_each_other_one():
+    """The head gives this tagger a CRF over pairs: what a word's state says of one label behind
+    another decides, and says nothing of the same label behind others."""
     model, words = tagger_and_words()
     target = TagTarget()
     target.labels = ["A", "B", "C"]
     head = Tag(model, target)
-    assert isinstance(head.crf, nn.Module)
+    assert isinstance(head.crf, PairCRF) and not list(head.crf.parameters())
     with torch.no_grad():
-        head.crf.transitions.fill_(-100.0)
-        head.crf.transitions[0, 1] = head.crf.transitions[1, 2] = 0.0
+        model.pairs.weight.zero_()
+        behind = model.pairs.bias.fill_(-100.0).view(4, 3)
+        behind[3, 0] = behind[0, 1] = behind[1, 2] = 0.0  # A at the beginning, B behind A, C behind B
     decoded = head.decode(model, head(model, {"text": words}), *sentences(*map(len, SENTENCES)))
-    assert decoded[0] == ["A", "B", "C"]
+    assert decoded == [["A", "B", "C"], ["A", "B"]]
+    gold = torch.tensor([[0, 1, 2], [0, 1, -100]])
+    torch.testing.assert_close(head.loss(model, head(model, {"text": words}), gold), torch.zeros(()))
