@@ -10,6 +10,7 @@ import numpy as np
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from harness.errors import ContractError
 from harness.kinds import Tagger
 from harness.layers.crf import LinearChainCRF, transition_constraints
 from harness.layers.pair_crf import PairCRF
@@ -61,6 +62,10 @@ class TagTarget(Target):
         return padded(columns["tags"], rows, IGNORED)[0]
 
 
+DECODERS = ("softmax", "crf", "pair_crf")
+"""Ways in which a tagger's scores become labels: each word by itself, or by one of two CRFs."""
+
+
 class Tag(Head):
     """A label per word by softmax, or by a CRF over the sentence where a tagger asks for one."""
 
@@ -71,15 +76,21 @@ class Tag(Head):
         super().__init__()
         self.target = target
         self.output = None if isinstance(encoder, Tagger) else nn.Linear(size_of(encoder), len(target.labels))
-        self.crf = None if getattr(encoder, "decoder", "softmax") == "softmax" else self.chain(encoder)
+        decoder = getattr(encoder, "decoder", "softmax")
+        if isinstance(encoder, Tagger) and decoder not in DECODERS:
+            raise ContractError(f"{type(encoder).__name__}.decoder is {decoder!r}, expected {' or '.join(DECODERS)}")
+        self.crf = self.chain(encoder) if decoder in ("crf", "pair_crf") else None
 
     def chain(self, tagger: Tagger) -> LinearChainCRF | PairCRF:
         """The CRF over the labels; decoding keeps to the tagger's chunk scheme where it names
         one."""
         labels = self.target.labels
-        if tagger.decoder == "pair_crf":
-            return PairCRF(len(labels))
-        return LinearChainCRF(len(labels), transition_constraints(labels, tagger.scheme) if tagger.scheme else None)
+        if tagger.decoder == "crf":
+            constraints = transition_constraints(labels, tagger.scheme) if tagger.scheme else None
+            return LinearChainCRF(len(labels), constraints)
+        if tagger.scheme:
+            raise ContractError(f"{type(tagger).__name__}.scheme is {tagger.scheme!r}: a pair_crf has no constraints")
+        return PairCRF(len(labels))
 
     def emissions(self, encoder: Any, words: Any) -> tuple[Tensor, Tensor]:
         """Scores (B, T, labels) and the mask of the words (B, T)."""

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from harness.data.corpus import Split
+from harness.errors import ContractError
 from harness.kinds import PretrainedEncoder, SequenceEncoder, Tagger
 from harness.metrics import score
 from harness.problems import problem
@@ -68,6 +69,32 @@ def test_by_a_crf_a_sentence_costs_its_share_of_all_taggings():
     rows = head.row_losses(encoder, (emissions, MASK), GOLD)
     torch.testing.assert_close(rows, torch.stack(expected))
     torch.testing.assert_close(head.loss(encoder, (emissions, MASK), GOLD[:, :3]), rows.mean())
+
+
+class AnyTagger(Tagger):
+    """A tagger that is only asked for its decoder."""
+
+
+@pytest.mark.parametrize(
+    ("decoder", "scheme", "told"),
+    [
+        ("CRF", "", "AnyTagger.decoder is 'CRF', expected softmax or crf or pair_crf"),
+        ("pair_crf", "BIO", "AnyTagger.scheme is 'BIO': a pair_crf has no constraints"),
+    ],
+)
+def test_a_decoder_that_there_is_not_is_refused_by_name(decoder, scheme, told):
+    """A plugin with a slip of the pen would be trained by softmax, or decoded without its scheme,
+    under the name of a CRF."""
+    tagger, target = AnyTagger(), TagTarget()
+    tagger.decoder, tagger.scheme, target.labels = decoder, scheme, ["O", "B-A"]
+    with pytest.raises(ContractError, match=told):
+        Tag(tagger, target)
+
+
+def test_a_part_that_is_called_decoder_is_no_wish_for_a_crf():
+    """An encoder-decoder of plain text tags words, too."""
+    _, head = tagger(torch.nn.Linear(1, 1))
+    assert head.crf is None
 
 
 @pytest.mark.parametrize("decoder", ["softmax", "crf"])
