@@ -91,7 +91,8 @@ class GraphCapsules(TextEncoder):
     similarity to the right ones exceeds that of the text's wrong labels in the mean, similarity
     being the mean cosine of vectors from walks over the taxonomy
     (:func:`~architectures.blocks.label_walks.label_cosines`): one near the truth costs less. Where
-    all are as similar, and without a tree, it is the plain margin loss.
+    all are as similar, and without a tree, it is the plain margin loss. Slow, because windows over
+    rows and places read all states of up to fifty LSTMs.
     """
 
     view: ClassVar = SubgraphsInOrder(roots=100, around=20)
