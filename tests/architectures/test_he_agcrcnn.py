@@ -19,6 +19,7 @@ from harness.problems import problem
 from harness.training.model import build
 from harness.views.words import WordBatch
 from tests.architectures.test_capsnet import routed, squashed
+from tests.support.batches import random_subgraphs
 from tests.support.models import small
 from tests.support.oracles import convolution, linear, lstm, softmax_mean
 from tests.support.same import assert_same
@@ -36,15 +37,8 @@ def model_of(tree: LabelTree = TREE, **settings) -> GraphCapsules:
 
 
 def batch_of(*sizes: list[int]) -> WordBatch:
-    """Texts whose sub-graphs have these numbers of words; large numbers at padding."""
-    mask = torch.zeros(len(sizes), max(map(len, sizes)), AROUND, dtype=torch.bool)
-    for text, each in enumerate(sizes):
-        for root, words in enumerate(each):
-            mask[text, root, :words] = True
-    mask = mask.flatten(1)
-    vectors = torch.randn(*mask.shape, WIDTH, generator=torch.Generator().manual_seed(0))
-    vectors = vectors.masked_fill(~mask[..., None], 50.0).requires_grad_()
-    return WordBatch(mask.long(), mask, torch.tensor([AROUND * len(each) for each in sizes]), vectors)
+    """Texts whose sub-graphs have these numbers of words."""
+    return random_subgraphs(*sizes, around=AROUND, width=WIDTH)
 
 
 def row_of(model: GraphCapsules, roots: list[Tensor]) -> Tensor:

@@ -59,6 +59,22 @@ def random_texts(lengths: Sequence[int], seed: int, width: int, words: int = 1) 
     return texts_of(torch.randn(*mask.shape, width, generator=generator), lengths)._replace(spellings=spellings)
 
 
+def random_subgraphs(*sizes: Sequence[int], around: int, width: int) -> WordBatch:
+    """Texts of sub-graphs one behind another, each with room for ``around`` words.
+
+    ``sizes`` holds the words of each sub-graph of a text. Large numbers stand at padding, and the
+    vectors want gradients.
+    """
+    mask = torch.zeros(len(sizes), max(map(len, sizes)), around, dtype=torch.bool)
+    for text, each in enumerate(sizes):
+        for root, words in enumerate(each):
+            mask[text, root, :words] = True
+    mask = mask.flatten(1)
+    vectors = torch.randn(*mask.shape, width, generator=torch.Generator().manual_seed(0))
+    lengths = torch.tensor([around * len(each) for each in sizes])
+    return WordBatch(UNKNOWN * mask, mask, lengths, poisoned(vectors, mask).requires_grad_())
+
+
 def random_vectors(lengths: Sequence[int], seed: int, width: int) -> tuple[Tensor, Tensor]:
     """Vectors (B, T, width) and mask (B, T) of :func:`random_texts`."""
     texts = random_texts(lengths, seed, width)
