@@ -84,9 +84,11 @@ class Estimate:
                 # Twice the speed is half the time.
                 self._add(record, rescaled(1.0, record.ruler, ruler) or 1.0)
         slowdown = median([found for times in self._each.values() if (found := times.slowdown)] or [1.0])
+        # A fit of a few rows takes its fixed cost alone: the cheapest example is one of many.
         self._pairs = {
-            pair: median(times.of_processor) if times.of_processor else median(times.of_clock) / slowdown
+            pair: some(times.of_processor) if times.of_processor else some(times.of_clock) / slowdown
             for pair, times in self._each.items()
+            for some in (min if self._kind(pair[0]) in UNTRAINED else median,)
         }
         """Processor seconds for each example that an architecture reads on a task."""
         self._lengths = self._fitted_lengths()
@@ -139,7 +141,7 @@ class Estimate:
         if seeds in self._totals:
             return self._limited(fmean(self._totals[seeds].known))
         if (training := self._training(cell)) is not None:
-            if self._kind(cell) in UNTRAINED:
+            if self._kind(cell.architecture) in UNTRAINED:
                 return self._limited(training)
             rates = (cell.hyperparameters.get("training") or {}).get("learning_rates") or [0.0]
             if self._limit is not None and training > self._limit:
@@ -149,7 +151,7 @@ class Estimate:
         if pair in self._totals:
             return self._limited(fmean(self._totals[pair].known))
         # A floor learns next to nothing: it takes no longer than the fastest cell.
-        of_some = min if self._kind(cell) == "floor" else median
+        of_some = min if self._kind(cell.architecture) == "floor" else median
         for group in (of_task, everything):
             if group in self._totals:
                 return self._limited(of_some(self._totals[group].known))
@@ -158,8 +160,8 @@ class Estimate:
     def _limited(self, seconds: float) -> float:
         return seconds if self._limit is None else min(seconds, self._limit)
 
-    def _kind(self, cell: Cell) -> str | None:
-        entry = self._architectures.get(cell.architecture)
+    def _kind(self, architecture: str) -> str | None:
+        entry = self._architectures.get(architecture)
         return entry.kind if entry else None
 
     def _training(self, cell: Cell) -> float | None:
@@ -176,7 +178,7 @@ class Estimate:
     def _read(self, cell: Cell) -> float | None:
         """Examples that a training reads in all its passes; None where that is not known."""
         count = self._examples(cell)
-        if self._kind(cell) in UNTRAINED or count is None:
+        if self._kind(cell.architecture) in UNTRAINED or count is None:
             return count
         passes = cell.budget.get("passes")
         least = (cell.budget.get("min_steps") or 0) * (cell.budget.get("batch_size") or 0)

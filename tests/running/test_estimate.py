@@ -64,6 +64,17 @@ def test_other_settings_take_time_in_proportion_to_what_is_read():
     assert estimate(trained(0, max_train=1000).cell) == pytest.approx(1.4 * 200), "there are no more"
 
 
+def test_a_fit_takes_no_longer_for_each_of_many_rows_than_for_each_of_few():
+    """Naive Bayes took two seconds with 50 labels, and was foretold eight minutes for 56,640."""
+    few, many = (
+        record("naive_bayes", protocol="paper", counts={"train": rows}, seconds={"total_processor": seconds})
+        for rows, seconds in ((50, 2.0), (5000, 3.0))
+    )
+    estimate = Estimate([few, few, many])
+    estimate.examples["sst2"] = 5000
+    assert estimate(trained(0, "naive_bayes", max_train=5000).cell) == pytest.approx(3.0)
+
+
 def test_an_architecture_without_a_record_on_a_task_takes_what_its_speed_says():
     """It was the median of the task: a capsule network and an average of vectors took the same."""
     estimate = Estimate([trained(50.0, "bilstm")])
