@@ -150,7 +150,6 @@ class Estimate:
             return self._limited(training * (1 + pilots + SCORING))
         if pair in self._totals:
             return self._limited(fmean(self._totals[pair].known))
-        # A floor learns next to nothing: it takes no longer than the fastest cell.
         of_some = min if self._kind(cell.architecture) == "floor" else median
         for group in (of_task, everything):
             if group in self._totals:
@@ -172,6 +171,8 @@ class Estimate:
             return None
         if (seconds := self._pairs.get((cell.architecture, cell.task, mini))) is not None:
             return read * seconds
+        if self._kind(cell.architecture) == "floor":
+            return None  # it learns next to nothing, from texts of any length: as long as the fastest cell
         length, speed = self._lengths.get((cell.task, mini)), self._speeds.get(cell.architecture)
         return read * length / speed if length is not None and speed else None
 
