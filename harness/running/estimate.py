@@ -19,6 +19,8 @@ SPEEDS = Path(__file__).with_name("speeds.csv")
 (``results/speed.json``)."""
 UNTRAINED = ("floor", "fit")
 """Kinds that read each training row once."""
+Pair = tuple[str, str, bool]
+"""Architecture, task, and whether its corpus is the generated one."""
 SCORING = 0.1
 """Share of a training's time that its cell takes for dev and test: the median of 180 cells of
 whole training sets."""
@@ -57,7 +59,8 @@ class Estimate:
     A cell takes what its other seeds took. Else it is what it reads times the time for each example
     read: that of the architecture on the task under other settings, or the time by its measured
     speed, or by its records on other tasks, for as long a text as the task has. Of a task without
-    any record that is told by its ``small`` budget, which takes about as long on every task. Times
+    any record that is told by its ``small`` budget, which takes about as long on every task. Under
+    another protocol an example takes longer, as those pairs show that have records of both. Times
     of another machine or day are those of this one where ``ruler`` and theirs can be compared.
 
     ``limit`` is the most seconds that a cell may take; a training that would take longer is ended
@@ -76,21 +79,20 @@ class Estimate:
         """Numbers of training examples by task, as its files have them."""
         self._tasks, self._architectures = registry.entries("tasks"), registry.entries("architectures")
         self._totals: dict[tuple[object, ...], _Times] = {}
-        self._each: dict[tuple[str, str, bool], _Times] = {}
+        self._each: dict[str, dict[Pair, _Times]] = {}
         self._counts: dict[tuple[str, bool], list[int]] = {}
         self._speeds = measured_speeds()
         for record in records:
             if record.status in ("ok", "timeout"):
                 # Twice the speed is half the time.
                 self._add(record, rescaled(1.0, record.ruler, ruler) or 1.0)
-        slowdown = median([found for times in self._each.values() if (found := times.slowdown)] or [1.0])
-        # A fit of a few rows takes its fixed cost alone: the cheapest example is one of many.
-        self._pairs = {
-            pair: some(times.of_processor) if times.of_processor else some(times.of_clock) / slowdown
-            for pair, times in self._each.items()
-            for some in (min if self._kind(pair[0]) in UNTRAINED else median,)
-        }
-        """Processor seconds for each example that an architecture reads on a task."""
+        self._known = self._known_times()
+        """Processor seconds for each example that an architecture reads on a task, by protocol."""
+        self._factors = self._fitted_factors()
+        self._pairs: dict[Pair, float] = {}
+        """The same as it is or would be under the commonest protocol."""
+        for protocol, pairs in sorted(self._known.items(), key=lambda each: len(each[1])):
+            self._pairs |= {pair: seconds / self._factor(pair[0], protocol) for pair, seconds in pairs.items()}
         self._lengths = self._fitted_lengths()
 
     def _add(self, record: Record, speed: float) -> None:
@@ -109,7 +111,37 @@ class Estimate:
             train = seconds.get("train_processor") if of_processor else seconds.get("train")
             each = train / count / record.passes if train and record.passes else total / count
             pair = record.architecture, record.task, mini
-            self._each.setdefault(pair, _Times()).add(each / speed, of_processor)
+            self._each.setdefault(record.protocol, {}).setdefault(pair, _Times()).add(each / speed, of_processor)
+
+    def _known_times(self) -> dict[str, dict[Pair, float]]:
+        """Times of the processor by protocol; those of the clock alone are shortened by as much as
+        pairs with both show."""
+        every = [times for pairs in self._each.values() for times in pairs.values()]
+        slowdown = median([found for times in every if (found := times.slowdown)] or [1.0])
+        # A fit of a few rows takes its fixed cost alone: the cheapest example is one of many.
+        return {
+            protocol: {
+                pair: some(times.of_processor) if times.of_processor else some(times.of_clock) / slowdown
+                for pair, times in pairs.items()
+                for some in (min if self._kind(pair[0]) in UNTRAINED else median,)
+            }
+            for protocol, pairs in self._each.items()
+        }
+
+    def _fitted_factors(self) -> dict[str, float]:
+        """How many times as long a training takes for an example under a protocol as under the
+        commonest."""
+        common = max(self._known.values(), key=len, default={})
+        trained = {pair for pair in common if self._kind(pair[0]) not in UNTRAINED}
+        shared = {protocol: pairs.keys() & trained for protocol, pairs in self._known.items()}
+        return {
+            protocol: median(self._known[protocol][pair] / common[pair] for pair in pairs)
+            for protocol, pairs in shared.items()
+            if pairs
+        }
+
+    def _factor(self, architecture: str, protocol: str) -> float:
+        return 1.0 if self._kind(architecture) in UNTRAINED else self._factors.get(protocol, 1.0)
 
     def _fitted_lengths(self) -> dict[tuple[str, bool], float]:
         """Lengths of the texts of each task, beside those on which speeds were measured: how many
@@ -169,12 +201,15 @@ class Estimate:
         read, mini = self._read(cell), cell.tier == "mini"
         if read is None:
             return None
-        if (seconds := self._pairs.get((cell.architecture, cell.task, mini))) is not None:
+        pair, factor = (cell.architecture, cell.task, mini), self._factor(cell.architecture, cell.protocol)
+        if (seconds := self._known.get(cell.protocol, {}).get(pair)) is not None:
             return read * seconds
+        if (seconds := self._pairs.get(pair)) is not None:
+            return read * factor * seconds
         if self._kind(cell.architecture) == "floor":
             return None  # it learns next to nothing, from texts of any length: as long as the fastest cell
         length, speed = self._lengths.get((cell.task, mini)), self._speeds.get(cell.architecture)
-        return read * length / speed if length is not None and speed else None
+        return read * factor * length / speed if length is not None and speed else None
 
     def _read(self, cell: Cell) -> float | None:
         """Examples that a training reads in all its passes; None where that is not known."""

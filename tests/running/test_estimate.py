@@ -78,6 +78,22 @@ def test_a_fit_takes_no_longer_for_each_of_many_rows_than_for_each_of_few():
     assert estimate(trained(0, "naive_bayes", max_train=5000).cell) == pytest.approx(3.0)
 
 
+def test_another_protocol_takes_as_much_longer_as_pairs_with_records_of_both_show():
+    """Vectors of the papers' 300 numbers take three times as long as those of 100: a grid of their
+    recipes was foretold half of what it took."""
+    common = [trained(50.0, name) for name in ("bilstm", "lstm", "gru")]
+    estimate = Estimate([*common, trained(150.0, "lstm", protocol="paper"), trained(70.0, "rnn", protocol="paper")])
+    assert estimate(trained(0, "bilstm", protocol="paper").cell) == pytest.approx(1.4 * 150)
+    unseen = [estimate(trained(0, "dcnn", protocol=protocol).cell) for protocol in ("paper", "equal")]
+    assert unseen[0] == pytest.approx(3 * unseen[1])
+    assert estimate(trained(0, "rnn", protocol="paper", precision="64").cell) == pytest.approx(1.4 * 70)
+    assert estimate(trained(0, "rnn").cell) == pytest.approx(1.4 * 70 / 3)
+    assert estimate(trained(0, "gru", protocol="other").cell) == pytest.approx(1.4 * 50), "nothing is known of it"
+    fitted = record("naive_bayes", counts={"train": EXAMPLES}, seconds={"total_processor": 3.0})
+    estimate = Estimate([*common, trained(150.0, "lstm", protocol="paper"), fitted])
+    assert estimate(trained(0, "naive_bayes", protocol="paper").cell) == 3.0, "a fit has no recipe"
+
+
 def test_an_architecture_without_a_record_on_a_task_takes_what_its_speed_says():
     """It was the median of the task: a capsule network and an average of vectors took the same."""
     estimate = Estimate([trained(50.0, "bilstm")])
@@ -101,7 +117,7 @@ def test_a_task_without_any_record_takes_what_its_small_budget_tells_of_its_text
 
 def test_other_work_of_the_machine_lengthens_no_prediction():
     """The clock of a busy machine told ten times as much as its processor."""
-    both = [trained(10.0, "lstm"), trained(10.0, "lstm", clock=True, protocol="paper")]
+    both = [trained(10.0, "lstm"), trained(10.0, "lstm", clock=True, seed=1)]
     clock = trained(20.0, "gru", clock=True, task="ag_news")
     estimate = Estimate([*both, clock])
     assert estimate(trained(0, "lstm", precision="64").cell) == pytest.approx(14.0)
