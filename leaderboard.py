@@ -79,8 +79,8 @@ AXES = (
     ("tokens.html", "Tokens and characters", (TOKENS, INPUTS)),
 )
 SOMETIMES = (
-    *("task-*.html", "architecture-*.html", "compare-*.js", "latex/task-*.tex"),
-    *(CHANGES, "pretraining.html", "few-labels.html", "students.html", *(file for file, _, _ in AXES)),
+    *("task-*.html", "architecture-*.html", "survey-*.html", "compare-*.js", "latex/task-*.tex", "latex/survey-*.tex"),
+    *(file for _, file in PLACES),
 )
 """Files that not every build has: those of a build before are removed."""
 EXPORTS = (

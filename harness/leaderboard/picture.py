@@ -114,7 +114,7 @@ def _picture(board: Board, sections: list[Section]) -> Picture:
             title = ", ".join(filter(None, (sees, vectors, inputs, tokens)))
             ordered = [line._replace(squares=[line.squares[i] for i in order]) for line in of_section]
             ordered.sort(key=lambda line: _place(board, line, types))
-            blocks.append(SectionLines(title, bool(sees or vectors or inputs), ordered))
+            blocks.append(SectionLines(title, not section.alone, ordered))
     place = Section(first.tier, first.protocol, first.protocol_version, first.budget)
     return Picture(place.id, section_title(place), [tasks[i] for i in order], types, blocks)
 
@@ -149,15 +149,15 @@ def _line(board: Board, section: Section, architecture: str, tasks: list[str]) -
 def _square(board: Board, section: Section, architecture: str, task: str) -> Square:
     results = board.sections[section].get((architecture, task), [])
     scored = [result for result in results if result.summary(board.main_metric(task))]
-    link = f"{task_file(task)}#{row_id(section, architecture)}"
     about = f"{board.name(architecture)}, {board.task_name(task)}"
     if scored:
-        return _scored(board, section, task, scored, about)._replace(link=link)
+        return _scored(board, section, task, scored, about)
     if not results:
         return Square("open", "·") if fits(board, architecture, task) else Square("unfit")
     record = results[0].first
     if record.unfit:
         return Square("unfit")
+    link = row_link(board, section, results[0])
     reason = f"{about}: {record.status}: {failure_reason(record)}"
     if record.status == "skipped":
         return Square("skipped", "–", reason, link)
@@ -174,15 +174,15 @@ def _scored(board: Board, section: Section, task: str, results: list[Result], ab
     assert summary
     text, floor = info.format(summary.mean), board.floor(group, metric) if group else None
     best = [found.mean for other in best_results(board, section, task, metric) if (found := other.summary(metric))]
-    reason = unranked(board, result)
+    reason, link = unranked(board, result), row_link(board, section, result)
     if not reason and at_floor(board, result):
-        return Square("floor", text, share=0.0)
+        return Square("floor", text, link=link, share=0.0)
     if reason or floor is None or not best:
         more = f"; the first of {len(results)} settings" if len(results) > 1 else ""
         why = reason or "there is no floor to measure from"
-        return Square("apart", text, f"{about}: {metric_label(metric)} {text}{more}; {why}")
+        return Square("apart", text, f"{about}: {metric_label(metric)} {text}{more}; {why}", link)
     share = share_of(info.quality(summary.mean), info.quality(floor[1]), max(map(info.quality, best)))
-    return Square("score", text, share=share)
+    return Square("score", text, link=link, share=share)
 
 
 def share_of(quality: float, floor: float, best: float) -> float:
@@ -190,6 +190,13 @@ def share_of(quality: float, floor: float, best: float) -> float:
     return min(1.0, max(0.0, (quality - floor) / (best - floor))) if best > floor else 0.0
 
 
-def row_id(section: Section, architecture: str) -> str:
-    """HTML id of an architecture's row in the table of a section."""
-    return f"{section.id}-{architecture}"
+def row_id(board: Board, section: Section, result: Result) -> str:
+    """HTML id of a result's row in the table of its task and section."""
+    architecture, task = result.first.architecture, result.first.task
+    number = board.sections[section][architecture, task].index(result)  # of several configurations
+    return f"{section.id}-{architecture}" + (f"-{number}" if number else "")
+
+
+def row_link(board: Board, section: Section, result: Result) -> str:
+    """Address of that row."""
+    return f"{task_file(result.first.task)}#{row_id(board, section, result)}"

@@ -1,10 +1,11 @@
-"""The command that repeats one row."""
+"""The commands that repeat one row."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
+from itertools import pairwise
 
 from harness.records import Record
 
@@ -21,16 +22,28 @@ KEPT = {
 The others say which cells there are and who runs them."""
 
 
-def repeat(records: Sequence[Record]) -> str:
-    """A command that runs the cells of these records, the seeds of one row, and no others; empty
+def repeat(records: Sequence[Record]) -> list[str]:
+    """The commands that run the cells of these records, the seeds of one row, and no others; none
     where they hold no command.
 
-    It is that of the first record without what concerned its other cells. A parent that it names by
-    a key has to be kept in the results folder.
+    Seeds that were given the same parents have one: that of the first of them without what
+    concerned its other cells. A parent that it names by a key has to be kept in the results folder.
     """
+    alike: dict[tuple[str, ...], list[Record]] = {}
+    for record in records:
+        if record.command.startswith("archbench run"):
+            alike.setdefault(_parents(record), []).append(record)
+    return list(map(_command, alike.values()))
+
+
+def _parents(record: Record) -> tuple[str, ...]:
+    """The values of the options of a record's command that name parents."""
+    pairs = pairwise([*_kept(record), ""])
+    return tuple(value if word == "--parent" else word for word, value in pairs if word.startswith("--parent"))
+
+
+def _command(records: Sequence[Record]) -> str:
     first = records[0]
-    if not first.command.startswith("archbench run"):
-        return ""
     seeds = ",".join(str(record.seed) for record in records)
     words = ["archbench", "run", "-a", first.architecture, "-t", first.task, "--seeds", seeds, *_kept(first)]
     return shlex.join(words).replace("'$ARCHBENCH_DATA'", '"$ARCHBENCH_DATA"')

@@ -118,6 +118,12 @@ class Section(NamedTuple):
         return tuple(filter(None, (sees, vectors, self.tokens, inputs)))
 
     @property
+    def alone(self) -> bool:
+        """True where rows learn from labelled examples alone: nothing else is seen, given or learnt
+        before."""
+        return self.sees == () and not self.vectors and not self.inputs
+
+    @property
     def input_names(self) -> str:
         """Further inputs in words; empty without any."""
         return " and ".join(source.name for source in self.inputs)

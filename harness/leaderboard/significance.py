@@ -47,11 +47,11 @@ SMALLEST_P = 1e-6
 class Spread(NamedTuple):
     """The score of one row, and how its parts differ.
 
-    ``by_cluster`` (clusters,) is what each cluster adds to the score, seeds averaged; it sums to
-    zero. ``seeds`` is their number, ``between`` the variance of the score of a single seed.
-    ``chance`` is the part of ``between`` that a seed owes to the clusters of this very test:
-    another seed is right on others of them. Both are 0 for a single seed, and where all seeds give
-    the same outcomes (``steady``), as those of a method without random numbers do.
+    ``score`` is the mean of those of its seeds. ``by_cluster`` (clusters,) is what each cluster
+    adds to it; it sums to zero. ``seeds`` is their number, ``between`` the variance of the score of
+    a single seed. ``chance`` is the part of ``between`` that a seed owes to the clusters of this
+    very test: another seed is right on others of them. Both are 0 for a single seed, and where all
+    seeds give the same outcomes (``steady``), as those of a method without random numbers do.
     """
 
     score: float
@@ -66,16 +66,16 @@ def spread(numerators: np.ndarray, denominators: np.ndarray, clusters: np.ndarra
     """Score and spread of a row from its outcomes (seeds, units); ``clusters`` (units,) holds the
     number of each unit's cluster, from 0."""
     seeds, groups = len(numerators), int(clusters.max()) + 1
-    below = float(denominators.mean(0).sum()) or 1.0  # a test without anything to find: score 0
-    score = float(numerators.mean(0).sum()) / below
-    added = (numerators - score * denominators) / below
+    below = denominators.sum(1, keepdims=True)
+    below = np.where(below == 0, 1.0, below)  # a test without anything to find: score 0
+    of_seed = numerators.sum(1, keepdims=True) / below
+    added = (numerators - of_seed * denominators) / below
     by_cluster = np.stack([np.bincount(clusters, row, groups) for row in added])
     steady = seeds > 1 and not np.ptp(numerators, axis=0).any() and not np.ptp(denominators, axis=0).any()
-    means = by_cluster.mean(0)
+    score, means = float(of_seed.mean()), by_cluster.mean(0)
     if seeds == 1 or steady:
         return Spread(score, means, seeds, 0.0, 0.0, steady)
-    of_seed = by_cluster.sum(1, keepdims=True)
-    rest = by_cluster - means - of_seed / groups
+    rest = by_cluster - means
     chance = groups * float((rest**2).sum()) / ((seeds - 1) * max(1, groups - 1))
     return Spread(score, means, seeds, float(of_seed.var(ddof=1)), chance, steady)
 

@@ -10,30 +10,37 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from harness.leaderboard.board import Board
-from harness.leaderboard.results import versioned
+from harness.leaderboard.results import Section, versioned
 from harness.metrics import display_info
 from harness.records import Record
-from harness.records.groups import along
+from harness.records.groups import Group, along, group_of, without
 
 FEWEST = 3
 """Training sizes that a line must have."""
 
 
 class Place(NamedTuple):
-    """Tier, protocol and its version, which all lines of a table share."""
+    """The part of a group that all lines of a table share: all but its training examples."""
 
-    tier: str
-    protocol: str
-    version: int
+    group: Group
+
+    @classmethod
+    def of(cls, record: Record) -> Place:
+        """The place of a record's line."""
+        group = without(group_of(record), ("train",))
+        return cls(group._replace(budget=group.budget._replace(name="", examples=None)))
 
     @property
     def words(self) -> str:
-        """Its parts in words."""
-        return f"tier {self.tier}, protocol {versioned(self.protocol, self.version)}"
+        """Tier, protocol and limits of the training in words."""
+        group = self.group
+        protocol = versioned(group.protocol, group.protocol_version)
+        return ", ".join(filter(None, (f"tier {group.tier}", f"protocol {protocol}", group.budget.training_words)))
 
-    def id(self, task: str) -> str:
-        """HTML id of what shows a task's lines."""
-        return f"sizes-{task}-{self.tier}-{self.protocol}-{self.version}"
+    @property
+    def id(self) -> str:
+        """HTML id of what shows its lines."""
+        return f"sizes-{self.group.task}-{self.group.id}"
 
 
 Lines = dict[str, dict[int, float]]
@@ -45,9 +52,13 @@ def lines(board: Board, task: str) -> dict[Place, Lines]:
     """The lines of a task's records that were trained on several numbers of examples and are equal
     in all else but the seed, in the order of the survey's tables. A point is the mean of the seeds
     that have it. Left out: floors, rows that see more than their training examples, and of the
-    lines of one architecture (other settings) all but the longest."""
+    lines of one architecture in one place (other settings) all but the longest."""
     metric = board.main_metric(task)
-    ours = [r for r in board.records if r.task == task and not board.is_floor(r.architecture) and not r.sees]
+    ours = [
+        record
+        for record in board.records
+        if record.task == task and not board.is_floor(record.architecture) and Section.of(group_of(record)).alone
+    ]
     if len({record.counts.get("train") for record in ours}) < FEWEST:
         return {}
     found: dict[Place, Lines] = {}
@@ -55,10 +66,9 @@ def lines(board: Board, task: str) -> dict[Place, Lines]:
         points = _points(run, metric)
         if len(points) < FEWEST:
             continue
-        first = run[0]
-        of_place = found.setdefault(Place(first.tier, first.protocol, first.protocol_version or 1), {})
-        if len(points) > len(of_place.get(first.architecture, ())):
-            of_place[first.architecture] = points
+        architecture, of_place = run[0].architecture, found.setdefault(Place.of(run[0]), {})
+        if len(points) > len(of_place.get(architecture, ())):
+            of_place[architecture] = points
     # Counting takes no passes, so classical rows have a line on every task; alone they say nothing.
     return {
         place: of_place

@@ -43,6 +43,12 @@ class Amount(NamedTuple):
     @property
     def words(self) -> str:
         """The limits in words, such as "5,000 examples, 10 passes"."""
+        examples = "all examples" if self.examples is None else f"{self.examples:,} examples"
+        return ", ".join(filter(None, (examples, self.training_words)))
+
+    @property
+    def training_words(self) -> str:
+        """The limits of the training in words; empty without any."""
         texts = {
             "passes": "{:,g} pass" if self.passes == 1 else "{:,g} passes",
             "min_steps": "at least {:,} steps",
@@ -52,9 +58,8 @@ class Amount(NamedTuple):
             "flops": "{:.3g} operations",
             "seconds": "{:,g} s",
         }
-        examples = "all examples" if self.examples is None else f"{self.examples:,} examples"
         values = ((text, getattr(self, name)) for name, text in texts.items())
-        return ", ".join([examples, *(text.format(value) for text, value in values if value is not None)])
+        return ", ".join(text.format(value) for text, value in values if value is not None)
 
 
 @dataclass(frozen=True, order=True)
@@ -76,7 +81,8 @@ class Group(NamedTuple):
 
     ``train``, ``dev`` and ``test`` are digests of the data; where none was recorded, the number of
     examples stands for it. ``sees``: data that training used besides the labelled training
-    examples, None where it was not recorded. ``vectors``: given word vectors. ``inputs``: kept
+    examples, that of the weights and teachers from which it learnt among it, None where it was not
+    recorded. ``vectors``: given word vectors. ``inputs``: kept
     models and sources that give further numbers for each word. ``tokens``: the division of text
     into tokens that a parent gives, or that scores count; empty where words are read and scores
     count none.
@@ -126,7 +132,7 @@ def group_of(record: Record, main_metric: str = "") -> Group:
         record.protocol,
         record.protocol_version or 1,
         _amount(record),
-        None if record.sees is None else tuple(sorted(set(record.sees))),
+        None if record.sees is None else tuple(sorted({*record.sees, *_rows_before(record)})),
         _vectors(record),
         _inputs(record),
         _tokens(record, display_info(main_metric or record.main_metric).unit == PER_TOKEN),
@@ -186,6 +192,9 @@ class Axis(NamedTuple):
 
 AMOUNT_OF_TRAINING = ("tier", "train", "dev", "test", "budget")
 """Parts in which two groups may differ whose orders, but never scores, are compared."""
+
+LEARNT_BEFORE = ("weights", "teacher")
+"""Roles of parents of which a child has what they learnt, in its own weights."""
 
 _LIMITS = ("hyperparameters", "limits")
 _PARENTS = ("hyperparameters", "parents")
@@ -265,6 +274,22 @@ def _amount(record: Record) -> Amount:
         return Amount(amount.name, amount.examples) if record.protocol == PAPER else amount
     limits = Limits.of(record.hyperparameters)
     return Amount(limits.name, limits.labelled, limits.max_epochs)
+
+
+def _rows_before(record: Record) -> set[str]:
+    """Words on the rows that taught the weights and the teachers from which a record learnt, where
+    they are not its own training rows. Parents in other roles stand in the group themselves."""
+    parents = record.hyperparameters.get("parents") or {}
+    tasks = {parent["task"] for role, parent in parents.items() if role in LEARNT_BEFORE}
+    own = record.data.get("train")
+    more = set()
+    for each in record.lineage or ():
+        if each["role"] in LEARNT_BEFORE:
+            tasks.add(each["task"])
+            rows = each.get("corpus", {}).get("train")
+            if each["task"] == record.task and own and rows and rows != own:
+                more.add("other training rows of its task")
+    return {f"training rows of {task}" for task in tasks - {record.task}} | more
 
 
 def _parents(record: Record, *roles: str) -> dict[str, Source]:

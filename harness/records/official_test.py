@@ -16,6 +16,8 @@ def other_test_size(record: Record, declared: object) -> str:
         return ""
     if count is not None and count != declared:
         return f"scored on {count:,} test examples; the task declares {declared:,}"
+    if official == 0:
+        return "scored on the task's own test, which is no official one"
     if official is not None and official != declared:
         return f"not the official test: {official:,} of its {declared:,} examples were scored"
     return ""

@@ -129,8 +129,8 @@ class Estimate:
         }
 
     def _fitted_factors(self) -> dict[str, float]:
-        """How many times as long a training takes for an example under a protocol as under the
-        commonest."""
+        """The time that a training takes for an example under each protocol, as a multiple of that
+        under the commonest."""
         common = max(self._known.values(), key=len, default={})
         trained = {pair for pair in common if self._kind(pair[0]) not in UNTRAINED}
         shared = {protocol: pairs.keys() & trained for protocol, pairs in self._known.items()}

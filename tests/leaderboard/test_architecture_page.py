@@ -168,16 +168,24 @@ def test_a_row_has_one_command_of_its_own(store):
         " --home --seeds 0,1 --protocol equal -o 'dan.note=a b' --budget=small --cpu-limit 780"
     )
     made = [record(score=0.5, seed=seed, command=grid, commit="c" * 40) for seed in (0, 1)]
-    assert repeat(made) == (
+    assert repeat(made) == [
         'archbench run -a dan -t sst2 --seeds 0,1 --tier local --data-dir "$ARCHBENCH_DATA" --protocol equal'
         " -o 'dan.note=a b' --budget=small --cpu-limit 780"
-    )
+    ]
     for each in made:
         store.write(each)
     (rerun,) = page_of(store).parts["reruns"]
-    assert rerun.commands == [f"git checkout {'c' * 40}", repeat(made)]
+    assert rerun.commands == [f"git checkout {'c' * 40}", *repeat(made)]
     assert checkout(record(commit="c" * 40, dirty=True)) == "", "nobody has that code"
-    assert repeat([record(command="")]) == ""
+    assert repeat([record(command="")]) == []
+
+
+@pytest.mark.parametrize("given", ["--parent weights={}", "--parent=weights={}"])
+def test_seeds_with_parents_of_their_own_have_commands_of_their_own(given):
+    """Seed 1 of the parent of seed 0 is another cell, with another score."""
+    command = f"archbench run -a dan -t sst2 --seeds {{}} {given}"
+    made = [record(seed=seed, command=command.format(seed, key)) for seed, key in enumerate(["aa", "bb", "bb"])]
+    assert repeat(made) == [command.format("0", "aa"), command.format("1,2", "bb")]
 
 
 def test_settings_of_other_architectures_are_left_out():
@@ -186,13 +194,13 @@ def test_settings_of_other_architectures_are_left_out():
     command = shlex.join(["archbench", "run", "-a", "*", *own, "-o", "gru.hidden=4", "--override=bert.layers=2"])
     parents = {"teacher": {"architecture": "tree_lstm", "task": "sst2", "key": "k" * 16, "row": "k" * 16}}
     settings = {"wraps": "lstm", "parents": parents}
-    found = repeat([record("vat", hyperparameters=settings, command=command)])
+    (found,) = repeat([record("vat", hyperparameters=settings, command=command)])
     kept = "-o vat.epsilon=1.0 -o lstm.hidden=8 -o tree_lstm.hidden=5"
     assert found == f"archbench run -a vat -t sst2 --seeds 0 {kept}"
     named = "archbench run -a dan --vectors 'my -ovectors.txt'"
-    assert (
-        repeat([record("dan", command=named)]) == "archbench run -a dan -t sst2 --seeds 0 --vectors 'my -ovectors.txt'"
-    )
+    assert repeat([record("dan", command=named)]) == [
+        "archbench run -a dan -t sst2 --seeds 0 --vectors 'my -ovectors.txt'"
+    ]
 
 
 def test_every_option_of_a_run_is_kept_or_left_out_on_purpose():

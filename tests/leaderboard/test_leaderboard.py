@@ -36,6 +36,7 @@ KNOWN = {
         architecture("count", "Counting", family="classical", year=1990),
         architecture("bilstm", "biLSTM", year=2005),
         architecture("nse", "Neural semantic encoder", family="memory"),
+        architecture("random", "random answer", kind="floor"),
     ],
     "tasks": [
         task("sst2", "classify", "accuracy", "macro_f1"),
@@ -50,7 +51,7 @@ KNOWN = {
 
 @pytest.fixture(autouse=True)
 def known(monkeypatch):
-    """Five architectures and six tasks."""
+    """Some architectures, among them a floor, and six tasks."""
     register_alone(monkeypatch, **KNOWN)
 
 
@@ -192,6 +193,15 @@ def test_the_front_page_says_what_its_protocols_are(build):
     assert "Protocol equal gives all the same inputs" in text and "Protocol paper is" not in text
 
 
+def test_the_front_page_counts_what_was_trained(build):
+    """Floors, and architectures that were skipped on every task, stood among those that were
+    trained."""
+    made = [record("dan", score=0.5), record("dan", "sst5", 0.4), record("count", score=0.5)]
+    made += [record("bilstm", status="timeout"), record("bert", "snli", status="skipped"), record("random", score=0.1)]
+    text = " ".join(build(*made).text("index.html").split())
+    assert "2 of them, on 2 tasks, in 3 trainings that ended well. 2 more have failed, passed a limit or" in text
+
+
 FEW = [
     record(score=score, hyperparameters={"limits": {"max_train": None, "max_epochs": None, **cut}})
     for score, cut in ((0.8, {}), (0.6, {"labels": 200}))
@@ -281,6 +291,22 @@ def test_pages_of_records_that_are_gone_are_removed_and_no_other_file_is(tmp_pat
     assert leaderboard.main(["--results", str(tmp_path)]) == 0
     assert not [name for name in names if (out / name).exists()]
     assert all((out / name).exists() for name in ("own.html", "task-sst2.html", "latex/task-sst2.tex"))
+
+
+def test_a_build_without_any_records_leaves_what_a_fresh_one_makes(tmp_path):
+    """Pages of the surveys stayed, with scores of records that had been withdrawn."""
+    store, out, fresh = Store(tmp_path), tmp_path / "leaderboard", tmp_path / "fresh"
+    for each in (record(score=0.5), record("dan", "babi", {"accuracy": 0.7}), *FEW, TUNED, TAUGHT):
+        store.write(each)
+    assert leaderboard.main(["--results", str(tmp_path)]) == 0
+    many = {path.relative_to(out) for path in out.rglob("*.*")}
+    for path in (tmp_path / "records").rglob("*.json"):
+        path.unlink()
+    assert leaderboard.main(["--results", str(tmp_path)]) == 0
+    assert leaderboard.main(["--results", str(tmp_path), "--out", str(fresh)]) == 0
+    left = {path.relative_to(out) for path in out.rglob("*.*")}
+    assert left == {path.relative_to(fresh) for path in fresh.rglob("*.*")}
+    assert len(many) > len(left) + 10
 
 
 def test_the_second_build_writes_the_same_bytes(build):

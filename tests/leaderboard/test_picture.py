@@ -9,6 +9,7 @@ from harness.leaderboard.board import read
 from harness.leaderboard.pages.front_page import MINI_REMARK, picture_parts, remarks
 from harness.leaderboard.pages.page import templates
 from harness.leaderboard.pages.runs_page import missing_table
+from harness.leaderboard.pages.task_page import task_tables
 from harness.leaderboard.picture import Picture, Square, fits, pictures, share_of
 from harness.leaderboard.ranking import SMOKE_REMARK
 from harness.records import Store
@@ -79,6 +80,18 @@ def test_each_square_says_what_is_known(store):
     assert found["bilstm"]["ag_news"].style == "open", "it could be run"
     assert found["tree"]["ag_news"].style == "apart", "there is no floor to measure from"
     assert of_sst2["count"].link == "task-sst2.html#local-equal-full-count"
+
+
+def test_a_square_leads_to_the_row_of_its_score(store):
+    """Of two settings the square showed 40.0, and led to the row of 90.0, which the table has
+    first."""
+    for hidden, count in ((1, 40), (2, 90)):
+        judged(store, right(count), architecture="dan", hyperparameters={"hidden": hidden})
+    judged(store, right(30), architecture="bilstm")
+    square = squares(only(store))["dan"]["sst2"]
+    [table] = task_tables(read(store.folder), "sst2")
+    rows = {f"task-sst2.html#{row.id}": row.cells[0][0].text for row in table.blocks[0].rows}
+    assert len(rows) == 3 and rows[square.link].startswith(f"{square.text} ")
 
 
 def test_rows_are_sorted_by_the_mean_over_the_tasks_of_the_commonest_type(store):

@@ -50,14 +50,18 @@ def settings_of(*hyperparameters: dict[str, object]) -> list[str]:
     return [result.settings for result in results]
 
 
-def parent(row: str, seed: int = 0) -> dict[str, object]:
-    weights = {"architecture": "hubert", "task": "audio_mix", "row": row * 16, "key": f"{seed}" * 16}
+def parent(row: str, seed: int = 0, task: str = "audio_mix") -> dict[str, object]:
+    weights = {"architecture": "hubert", "task": task, "row": row * 16, "key": f"{seed}" * 16}
     return {"n": 1, "parents": {"weights": weights}}
 
 
 def test_a_parent_is_named_by_what_it_is():
     """Its digests alone would fill the cell and tell nobody anything; two of one name need them."""
-    assert settings_of(parent("a"), {"n": 1}) == ["random weights", "weights of hubert on audio_mix (aaaaaaaa)"]
+    assert settings_of(parent("a", task="sst2"), {"n": 1}) == [
+        "random weights",
+        "weights of hubert on sst2 (aaaaaaaa)",
+    ]
+    assert settings_of(parent("a"), {"n": 1}) == ["", ""], "sections tell apart what read other rows"
     assert settings_of(parent("a"), parent("b"), parent("a", seed=1)) == [
         "weights of hubert on audio_mix (aaaaaaaa)",
         "weights of hubert on audio_mix (bbbbbbbb)",

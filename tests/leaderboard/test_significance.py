@@ -119,6 +119,17 @@ def test_the_variance_of_a_score_is_that_of_a_crossed_analysis_of_variance():
     assert (low + high) / 2 == pytest.approx(values.mean())
 
 
+def test_each_seed_of_an_f1_counts_alike():
+    """A tagger of which one seed finds nothing was shown with the mean of its seeds, 63, and tested
+    with 75: that seed says little, so that it weighed little in a ratio of sums."""
+    found, said = np.array([[900.0], [905.0], [0.0]]), np.array([[1000.0], [1000.0], [0.0]])
+    numerators, denominators = 2 * found, said + 1000
+    row = spread(numerators, denominators, np.zeros(1, int))
+    scores = (numerators / denominators).ravel()
+    assert row.score == pytest.approx(scores.mean())
+    assert row.between == pytest.approx(scores.var(ddof=1))
+
+
 def test_the_deviation_of_a_row_is_drawn_towards_that_of_the_board():
     """Three rows worked by hand: variances of 1, 4 and 10 (times 1e-4), 2 degrees of freedom each,
     and 8 of the board's mean, 5: (8 x 5 + 2 x 1) / 10 = 4.2 and so on."""

@@ -16,7 +16,7 @@ BAYES = {125: 0.6, 500: 0.7, 2000: 0.75, 6920: 0.78}
 
 
 def write(store: Store, architecture: str, points: dict[int, float], seed: int = 0, **fields) -> None:
-    settings = fields.pop("settings", {})
+    settings, passes, test = fields.pop("settings", {}), fields.pop("passes", 8), fields.pop("test", "t" * 64)
     for size, score in points.items():
         whole = size == 6920
         store.write(
@@ -25,8 +25,8 @@ def write(store: Store, architecture: str, points: dict[int, float], seed: int =
                 score=score,
                 seed=seed,
                 counts={"train": size},
-                data={"train": f"{size:064}", "dev": "d" * 64, "test": "t" * 64},
-                budget={"name": "full" if whole else "custom", "examples": None if whole else size, "passes": 8},
+                data={"train": f"{size:064}", "dev": "d" * 64, "test": test},
+                budget={"name": "full" if whole else "custom", "examples": None if whole else size, "passes": passes},
                 hyperparameters={"limits": {"max_train": None if whole else size}, **settings},
                 **fields,
             )
@@ -64,6 +64,20 @@ def test_other_settings_are_another_line(store):
     assert of(store)[1] == {"lstm": LSTM}
 
 
+@pytest.mark.parametrize("other", [{"passes": 4}, {"test": "u" * 64}])
+def test_lines_of_another_budget_or_test_have_a_table_of_their_own(store, other):
+    """A row of four passes stood beside one of eight, and was called better or worse than it."""
+    write(store, "lstm", LSTM)
+    write(store, "naive_bayes", BAYES)
+    write(store, "gru", LSTM, **other)
+    board = read(store.folder)
+    found = lines(board, "sst2")
+    assert [set(of_place) for of_place in found.values()] == [{"lstm", "naive_bayes"}, {"gru"}]
+    tables = budget_tables(board, "sst2")
+    assert len({table.id for table in tables}) == 2 and "8 passes" in tables[0].title
+    assert f"{other.get('passes', 8)} passes" in tables[1].title
+
+
 def test_a_point_is_the_mean_of_the_seeds_that_have_it(store):
     """Seeds that the dearest size lacks were left out of the cheap ones as well."""
     write(store, "lstm", LSTM)
@@ -87,6 +101,7 @@ def test_two_sizes_are_no_line_and_counting_alone_no_table(store):
 def test_rows_that_see_test_texts_are_left_out(store):
     write(store, "lstm", LSTM)
     write(store, "text_gcn", LSTM, sees=["test texts"])
+    write(store, "gru", LSTM, vectors={"name": "glove.txt", "sha256": "e" * 64, "dims": 50})
     assert set(of(store)[1]) == {"lstm"}
 
 

@@ -52,7 +52,7 @@ def test_a_teacher_of_plain_text_is_judged_by_what_was_tuned_from_it(store):
     chain = ancestor("teacher", "b", task="text_mix"), ancestor("weights", "d", "minilm", "text_mix")
     found = cells(page(store, tuned_bert, tuned("minilm", 0.82, *chain), tuned("bert", 0.7)))
     assert [row[:4] for row in found] == [
-        ["BERT", "weights of bert on text_mix (bert)", "80.0 (1)", "–"],
+        ["BERT", "training rows of text_mix", "80.0 (1)", "–"],
         ["MiniLM", "BERT on text_mix", "82.0 (1)", "+2.0"],
     ]
 

@@ -85,6 +85,18 @@ def test_ours_and_published_stand_at_the_year_of_the_architecture(store):
     assert only.plot.layout["yaxis"]["title"]["text"] == "accuracy, %"
 
 
+def test_scores_have_the_digits_of_their_metric(store):
+    """Correlations of .768 and .846 stood as 0.8 and 0.8."""
+    for name, score in (("count", 0.768), ("bilstm", 0.846), ("dan", 0.812)):
+        store.write(record(name, "similar", {"pearson": score}))
+    page = story_page(board_of(store, NAMES, [task("similar", "regress", "pearson")]))
+    text = html_of(page)
+    assert all(f"<td>{score}</td>" in text for score in ("0.768", "0.846", "0.812"))
+    assert {trace["hovertemplate"][-22:] for trace in page.parts["tasks"][0].plot.data[1:]} == {
+        "%{y:.3f}<extra></extra>"[-22:]
+    }
+
+
 def test_a_family_has_one_colour_ours_filled_and_published_open(store):
     three(store)
     (only,) = stories(store, published("dan", "83.2"))

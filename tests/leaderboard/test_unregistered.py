@@ -18,6 +18,7 @@ from harness.leaderboard.pages.task_page import task_tables
 from harness.leaderboard.results import Section
 from harness.leaderboard.tables.export import scores_csv
 from harness.records import Cell, Record, Store
+from harness.records.official_test import other_test_size
 from harness.running import progress
 from harness.tracking import Tracker, default_uri
 from tests.support.fake_plugins import PLUGIN
@@ -138,6 +139,12 @@ def test_a_row_with_another_test_size_is_marked(store: Store, tier: str, counted
     assert "‡" in " ".join(LEGEND)
     shown = progress.result(record("mine", "questions", 0.5, tier=tier, registered=TOLD, counts=counts, **MAIN))
     assert shown == "accuracy 0.500" + (" ‡ scored on 20 test examples; the task declares 60" if marked else "")
+
+
+def test_a_task_with_a_test_of_its_own_is_said_to_have_one():
+    """ "0 of its 60 examples were scored" stood beside scores of all 60."""
+    made = record("mine", "questions", 0.5, counts={"train": 1000, "test": 60}, official_test_examples=0)
+    assert other_test_size(made, 60) == "scored on the task's own test, which is no official one"
 
 
 # --- small things on pages ---

@@ -25,6 +25,20 @@ KNOWN: dict[str, Any] = {
 }
 GLOVE = {"name": "glove.txt", "sha256": "e" * 64, "dims": 50}
 SPELT = {"char_cnn_words": {"version": 1, "filters": 30}}
+PARENT = {"architecture": "vampire", "task": "text_mix", "key": "1" * 16, "row": "2" * 16}
+
+
+def taught_by(role: str, task: str, train: str = OTHER) -> dict[str, Any]:
+    """Fields of a record that learnt from a kept model of this task, which was trained on these
+    rows."""
+    parent = PARENT | {"task": task}
+    ancestor = {name: parent[name] for name in ("architecture", "task", "key")} | {"role": role}
+    return {
+        "hyperparameters": KNOWN["hyperparameters"] | {"parents": {role: parent}},
+        "lineage": [ancestor | {"corpus": {"train": train}}],
+    }
+
+
 KEPT = {"name": "lm", "dims": 50, "key": "0" * 16, "artefact": "f" * 64}
 
 
@@ -56,6 +70,9 @@ MATTERS: dict[str, Record] = {
     "a kept model": made(inputs=[KEPT]),
     "an input source": made(hyperparameters=KNOWN["hyperparameters"] | {"inputs": SPELT}),
     "its settings": made(hyperparameters=KNOWN["hyperparameters"] | {"inputs": {"char_cnn_words": {"version": 2}}}),
+    "weights that learnt elsewhere": made(**taught_by("weights", "text_mix")),
+    "a teacher that learnt elsewhere": made(**taught_by("teacher", "snli")),
+    "a teacher with more labels": made(**taught_by("teacher", "sst2")),
 }
 """Records that differ from the plain one in one thing that makes a comparison unfair."""
 
@@ -70,6 +87,7 @@ SAME: dict[str, Record] = {
     "passes as a fraction": made(budget={"passes": 10.0}),
     "own characters": made(inputs=[{"name": "characters", "dims": 30}]),
     "a limit that is none": made(budget={"seconds": None}),
+    "a teacher with the same labels": made(**taught_by("teacher", "sst2", TRAIN)),
     "a metric per example": made(main_metric="accuracy", tokens={"name": "bpe"}),
 }
 """Records that differ from the plain one in what is compared."""
@@ -127,6 +145,17 @@ def test_word_vectors_are_known_by_their_digest():
     assert not comparable(made(vectors=GLOVE), other)
     by_setting = made(hyperparameters={"vectors": {"file": "glove.txt", "sha256": "e" * 64, "dims": 50}})
     assert group_of(by_setting).vectors == group_of(renamed).vectors, "as older records say it"
+
+
+def test_all_that_a_chain_of_weights_has_read_is_seen():
+    """Of TANDA's parents the older one has read plain text: neither may be forgotten, also not
+    where the child was skipped and holds no lineage."""
+    chain = taught_by("weights", "squad_sentences")
+    chain["lineage"] = [*taught_by("weights", "text_mix")["lineage"], *chain["lineage"]]
+    assert group_of(made(**chain)).sees == ("training rows of squad_sentences", "training rows of text_mix")
+    skipped = made(hyperparameters=chain["hyperparameters"], sees=["labels of phrases"])
+    assert group_of(skipped).sees == ("labels of phrases", "training rows of squad_sentences")
+    assert group_of(made(**chain, sees=None)).sees is None, "an old record does not say what else it saw"
 
 
 def test_vectors_that_start_at_random_are_not_given():
@@ -188,7 +217,7 @@ def test_perplexities_of_other_tokens_are_not_compared():
 
 def test_the_words_of_a_budget():
     assert group_of(made()).budget.words == "5,000 examples, 10 passes, at least 500 steps, batches of 32"
-    assert Amount("full").words == "all examples"
+    assert Amount("full").words == "all examples" and Amount("full").training_words == ""
     assert Amount("once", 1000, 1).words == "1,000 examples, 1 pass"
     assert Amount("full", seconds=1.5e3, flops=2.5e12).words == "all examples, 2.5e+12 operations, 1,500 s"
 

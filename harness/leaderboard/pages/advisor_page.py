@@ -42,16 +42,12 @@ def advisor_page(board: Board) -> Page:
 def _groups(board: Board) -> Iterator[dict[str, Any]]:
     """The ranked rows of every section and task that learn from labelled examples alone, without
     anything given or learnt before; those of generated corpora only where there are no others."""
-    sections = [
-        section
-        for section in board.sections
-        if section.ranked and section.sees == () and not section.vectors and not section.inputs
-    ]
+    sections = [section for section in board.sections if section.ranked and section.alone]
     real = [section for section in sections if section.tier != "mini"]
     for section in real or sections:
         for task in board.recorded_tasks:
             metric = board.main_metric(task)
-            if rows := [pair for pair in ranked(board, section, task, metric) if not pair[1].first.lineage]:
+            if rows := ranked(board, section, task, metric):
                 info = display_info(metric)
                 yield {
                     "task": task,
@@ -73,7 +69,7 @@ def _row(board: Board, section: Section, metric: str, architecture: str, result:
     assert summary
     return {
         "name": board.result_name(architecture, result),
-        "row": row_id(section, architecture),
+        "row": row_id(board, section, result),
         "score": display_info(metric).round(summary.mean),
         "shown": format_score(metric, summary),
         "latency": speed and speed.latency_ms,

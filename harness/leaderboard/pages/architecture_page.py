@@ -178,7 +178,7 @@ def _published(board: Board, architecture: str, results: list[TaskResults]) -> l
 
 def _rerun(board: Board, task: str, section: Section, result: Result) -> Rerun:
     settings = [(name, str(value)) for name, value in flatten(result.first.hyperparameters)]
-    commands = [checkout(result.first), repeat(result.ok or result.records)]
+    commands = [checkout(result.first), *repeat(result.ok or result.records)]
     store = board.store
     records = [
         (_made(record), store.path(record).relative_to(store.folder).as_posix(), record.command)

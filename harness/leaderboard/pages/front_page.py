@@ -49,13 +49,16 @@ def lead(board: Board) -> list[str]:
     """Sentences on the site, how much stands in it, and its protocols."""
     if not board.records:
         return ["There are no records yet: `archbench run` makes them."]
-    ok = sum(record.status == "ok" for record in board.records)
-    recorded = {record.architecture for record in board.records if not board.is_floor(record.architecture)}
+    learning = [record for record in board.records if not board.is_floor(record.architecture)]
+    ended = [record for record in learning if record.status == "ok"]
+    architectures, tasks = {record.architecture for record in ended}, {record.task for record in ended}
+    without = len({record.architecture for record in learning} - architectures)
+    others = f" {without} more have failed, passed a limit or were left out." if without else ""
     return [
         "Architectures for natural language processing, trained on the same tasks under the same rules:"
-        f" {len(recorded)} of them, on {len(board.recorded_tasks)} tasks, in {ok:,} trainings that ended well. Every"
-        " training has a record, also one that failed. Where the records do not decide which is better, these pages"
-        " say so.",
+        f" {len(architectures)} of them, on {len(tasks)} tasks, in {len(ended):,} trainings that ended well.{others}"
+        " Every training has a record, also one that failed. Where the records do not decide which is better, these"
+        " pages say so.",
         *(text for name, text in RULES.items() if any(section.protocol == name for section in board.sections)),
     ]
 

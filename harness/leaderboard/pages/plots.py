@@ -290,7 +290,7 @@ def _size_plot(board: Board, task: str, place: sizes.Place, of_place: sizes.Line
     ]
     layout = _curve_layout({"title": {"text": html.escape(axis_title(metric))}}, len(traces))
     layout["xaxis"] = {"title": {"text": "training examples (logarithmic)"}, "type": "log"}
-    return Plot(place.id(task), f"Quality by training examples: {place.words}", traces, layout)
+    return Plot(place.id, f"Quality by training examples: {place.words}", traces, layout)
 
 
 def _seeds(board: Board, metric: str, results: Pairs) -> tuple[list[dict[str, Any]], dict[str, Any]] | None:

@@ -30,9 +30,10 @@ NOTHING = "random weights"
 """Learnt before by an architecture that learns its task alone."""
 LEAD = (
     (
-        "Each point is an architecture that was tuned on a task: from weights that it learnt from plain text, and from"
-        " random ones. A line joins the points of one objective. The operations are those of the whole chain: of"
-        " pre-training, pilots included, and of tuning."
+        "Each point is an architecture that was tuned on a task: from weights that it learnt before, and from random"
+        " ones. A line joins the points of one objective. The operations are those of the whole chain: of"
+        " pre-training, pilots included, and of tuning. The tokens are those that the trainings before read, with"
+        " labels or without; of recordings, frames."
     ),
     (
         "A difference is that to the same architecture with the same settings, labels and test, tuned from random"
@@ -44,7 +45,7 @@ LEAD = (
 @dataclass(frozen=True)
 class Chain:
     """All seeds of one tuning: what was learnt before (:data:`NOTHING`, or the objective), tokens
-    of plain text read for it, operations in all, and points above random weights."""
+    read for it, operations in all, and points above random weights."""
 
     architecture: str
     learnt: str
@@ -59,25 +60,30 @@ class Chain:
 
 
 def pretraining_page(board: Board) -> list[Page]:
-    """The page, if a record tells of a tuning from weights that plain text taught."""
+    """The page, if a record tells of a tuning from weights that were learnt before."""
     return panels_page("pretraining.html", "What pre-training is worth", LEAD, _panels(board))
 
 
 def _panels(board: Board) -> Iterator[Panel]:
-    """A panel for each task and section in which something was tuned."""
+    """A panel for each task and section in which something was tuned; what was read before is no
+    part of the section."""
     for task in board.recorded_tasks:
         metric = board.main_metric(task)
+        places: dict[Section, list[Result]] = {}
         for section in board.sections:
-            results = [result for _, result in board.results(section, task) if section.protocol != SMOKE]
+            if section.protocol != SMOKE:
+                found = [result for _, result in board.results(section, task)]
+                places.setdefault(section._replace(sees=()), []).extend(found)
+        for place, results in places.items():
             chains = sorted(_chains(board, results, metric), key=lambda chain: chain.order)
             if any(chain.learnt != NOTHING for chain in chains):
-                shown = board, section, task, metric, chains
+                shown = board, place, task, metric, chains
                 yield Panel(_table(*shown), _plot(*shown))
 
 
 def _chains(board: Board, results: Iterable[Result], metric: str) -> Iterator[Chain]:
-    """The tunings among results: those from plain text, and those from random weights of the same
-    architectures."""
+    """The tunings among results: those from weights that were learnt before, and those from random
+    weights of the same architectures."""
     info = display_info(metric)
     scored = [(result, summary) for result in results if (summary := result.summary(metric))]
     taught = {result.first.architecture for result, _ in scored if objective(result.first)}
@@ -140,7 +146,7 @@ def _table(board: Board, section: Section, task: str, metric: str, chains: Itera
         )
         for chain in chains
     ]
-    columns = ["Architecture", "learnt before", "tokens of plain text", "operations", metric_label(metric)]
+    columns = ["Architecture", "learnt before", "tokens read before", "operations", metric_label(metric)]
     title = f"{board.task_name(task)}: {section_title(section)}"
     return Table(
         f"pretraining-{task}-{section.id}",

@@ -156,12 +156,16 @@ def _table(board: Board, place: Section, task: str, pupils: Iterable[Pupil]) -> 
 
 def _words(board: Board, task: str, pupil: Pupil) -> str:
     """The names of those who taught, with the task on which they answered if it is another one; of
-    the others the settings that tell a result from those of its architecture."""
+    the others what they see beside labels, and the settings that tell a result from those of its
+    architecture."""
     names = [
         board.name(architecture) + ("" if on == task else f" on {board.task_name(on)}")
         for _, architecture, on in pupil.teachers
     ]
-    return ", ".join(dict.fromkeys(names)) or pupil.result.settings
+    if names:
+        return ", ".join(dict.fromkeys(names))
+    besides = Section.of(pupil.result.group).besides if pupil.result.group else ()
+    return ", ".join(filter(None, (*besides, pupil.result.settings)))
 
 
 def _plot(board: Board, place: Section, task: str, pupils: Iterable[Pupil]) -> Plot:

@@ -52,7 +52,6 @@ def section_table(board: Board, section: Section, task: str) -> Table:
     comparison = compare(board, section, task)
     places = ranks(board, section, task, main)
     rows: list[TableRow] = []
-    taken: set[str] = set()
     columns: list[str] = []
     for architecture, result in sorted(_shown(board, section, task), key=lambda pair: _order(board, main, *pair)):
         entry, rank = board.architectures.get(architecture), places.get(result)
@@ -70,12 +69,9 @@ def section_table(board: Board, section: Section, task: str) -> Table:
         columns = [metric_label(main), *SHOWN]
         columns += [name for name in cells if name not in columns]
         row = our_row(board, architecture, [cells[name] for name in columns])
-        id = row_id(section, architecture)
-        if id in taken:  # another configuration of the same architecture
-            id = f"{id}-{len(rows)}"
-        taken.add(id)
         compared = comparison is not None and comparison.row(result) is not None
         ticked = result_id(board, section, architecture, result) if compared else ""
+        id = row_id(board, section, result)
         rows.append(replace(row, name=board.result_name(architecture, result), id=id, compare=ticked))
     names = ["Architecture", *columns]
     lower = {metric_label(metric) for metric in (main, *others) if display_info(metric).lower_is_better}

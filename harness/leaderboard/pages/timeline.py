@@ -53,12 +53,13 @@ class YearPoint(NamedTuple):
 
 @dataclass(frozen=True)
 class Story:
-    """Scores on one task of one section by year."""
+    """Scores on one task of one section by year, which are written with so many ``digits``."""
 
     id: str
     title: str
     lead: str
     axis: str
+    digits: int
     plot: Plot
     rows: list[YearPoint]
 
@@ -151,7 +152,7 @@ def _story(board: Board, id: str, title: str, metric: str, points: Iterable[Year
     points = sorted(points)
     info = display_info(metric)
     axis = ", ".join(filter(None, (metric_label(metric), info.unit)))
-    data = [*_lines(points, info.lower_is_better), *_families(board, points)]
+    data = [*_lines(points, info.lower_is_better), *_families(board, points, info.digits)]
     layout = {
         "xaxis": {"title": {"text": "year of the paper"}, "dtick": 1 + (points[-1].year - points[0].year) // 12},
         "yaxis": {"title": {"text": html.escape(axis)}},
@@ -160,7 +161,7 @@ def _story(board: Board, id: str, title: str, metric: str, points: Iterable[Year
         "height": 460 + 8 * len(data),
     }
     plot = Plot(f"plot-{id}", f"{metric_label(metric)} by the year of the paper", data, layout)
-    return Story(f"story-{id}", title, _lead(points, without_year), axis, plot, points)
+    return Story(f"story-{id}", title, _lead(points, without_year), axis, info.digits, plot, points)
 
 
 def _lead(points: Sequence[YearPoint], without_year: int) -> str:
@@ -197,16 +198,16 @@ def _lines(points: Sequence[YearPoint], lower_is_better: bool) -> Iterator[dict[
             }
 
 
-def _families(board: Board, points: Sequence[YearPoint]) -> Iterator[dict[str, Any]]:
+def _families(board: Board, points: Sequence[YearPoint], digits: int) -> Iterator[dict[str, Any]]:
     """Markers of each family, ours and published apart."""
     for family in board.families:
         for ours in (True, False):
             members = [point for point in points if point.family == family and point.ours == ours]
             if members:
-                yield _markers(marker(board, family), family, ours, members)
+                yield _markers(marker(board, family), family, ours, members, digits)
 
 
-def _markers(look: dict[str, str], family: str, ours: bool, points: Sequence[YearPoint]) -> dict[str, Any]:
+def _markers(look: dict[str, str], family: str, ours: bool, points: Sequence[YearPoint], digits: int) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "markers",
@@ -223,7 +224,7 @@ def _markers(look: dict[str, str], family: str, ours: bool, points: Sequence[Yea
             "color": look["color"],
         },
         "cliponaxis": False,
-        "hovertemplate": "%{text}<br>%{x}: %{y:.1f}<extra></extra>",
+        "hovertemplate": f"%{{text}}<br>%{{x}}: %{{y:.{digits}f}}<extra></extra>",
     }
 
 

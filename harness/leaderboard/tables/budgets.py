@@ -70,4 +70,4 @@ def size_table(board: Board, task: str, place: Place, of_place: Lines) -> Table:
         lead.append("There is no classical row here to compare with.")
     columns = ["Architecture", *(f"{size:,} examples" for size in sizes), "ahead of the classical from"]
     title = f"{board.task_name(task)}: {metric_label(board.main_metric(task))} by training examples, {place.words}"
-    return Table(place.id(task), title, columns, [Block("", rows)], lead)
+    return Table(place.id, title, columns, [Block("", rows)], lead)
