@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import math
 import os
@@ -11,6 +12,7 @@ import shutil
 import socket
 import stat
 import sys
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -29,6 +31,11 @@ need more memory than there is."""
 MAX_RECORD_BYTES, MAX_UNPACKED_BYTES = 1 << 26, 1 << 27
 """Size limits in bytes for a record and for its unpacked predictions or outcomes; larger files are
 refused."""
+
+BOOT, IDS = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/pid")
+ABANDONED_S = 2 * 86_400.0
+"""Seconds without a change after which a temporary file of another machine is taken for that of a
+dead process. No write takes so long, and no clock that is a day wrong matters."""
 
 
 def not_json(value: Any, where: str = "") -> str | None:
@@ -150,6 +157,18 @@ def are_texts(values: Any) -> bool:
     return isinstance(values, list | tuple) and all(isinstance(value, str) for value in values)
 
 
+def machine() -> str:
+    """Digest that is equal for processes which see one another by their ids: of the host's name
+    and, on Linux, of the boot and the namespace of ids, since machines and containers may share a
+    name."""
+    marks = [socket.gethostname()]
+    with suppress(OSError):
+        marks.append(BOOT.read_text().strip())
+    with suppress(OSError):
+        marks.append(str(IDS.readlink()))
+    return hashlib.sha256("\0".join(marks).encode()).hexdigest()[:12]
+
+
 @contextmanager
 def taking_the_place_of(path: Path) -> Iterator[Path]:
     """A temporary path for the block to write a file or folder to, which then replaces ``path``.
@@ -158,7 +177,7 @@ def taking_the_place_of(path: Path) -> Iterator[Path]:
     the block raises. Raises ``OSError`` where the disk refuses.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{socket.gethostname()}~{os.getpid()}~{uuid.uuid4().hex[:8]}.tmp")
+    temporary = path.with_name(f".{path.name}.{machine()}~{os.getpid()}~{uuid.uuid4().hex[:8]}.tmp")
     try:
         yield temporary
         if path.is_dir():  # damaged, or made by another process meanwhile; its readers keep the open files
@@ -174,16 +193,24 @@ def taking_the_place_of(path: Path) -> Iterator[Path]:
 
 
 def sweep(folder: Path) -> None:
-    """Remove the temporary files and folders that killed processes of this machine left at any
-    depth. Those of living processes and of other machines stay."""
+    """Remove the temporary files and folders that killed processes left at any depth.
+
+    Those of living processes stay. Those of another :func:`machine` stay until nobody has changed
+    them for :data:`ABANDONED_S` seconds; so do those of this one from before it was started anew.
+    """
     import psutil  # not for those who only read or write
 
+    here, now = machine(), time.time()
     paths = [Path(place, name) for place, folders, files in os.walk(folder) for name in folders + files]
     for path in paths:
-        owner = re.fullmatch(r"\..*\.(.*)~(\d+)~\w+\.tmp", path.name.replace(socket.gethostname(), "here"))
-        if owner and owner[1] == "here" and not psutil.pid_exists(int(owner[2])):
+        if owner := re.fullmatch(r"\..*\.(.*)~(\d+)~\w+\.tmp", path.name):
             with suppress(OSError):  # another run may sweep at the same time
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                if owner[1] == here:
+                    left = not psutil.pid_exists(int(owner[2]))
+                else:
+                    left = now - path.stat().st_mtime > ABANDONED_S
+                if left:
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def write_whole(path: Path, data: bytes) -> None:

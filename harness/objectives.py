@@ -275,7 +275,7 @@ class MultiTask(Objective):
         if stream == "labelled":
             return model.head
         head: Any = self.heads[stream]
-        for name in ("dropout", "stretch", *(("label_smoothing",) if head.smooths else ())):
+        for name in ("dropout", "stretch", *(("label_smoothing",) if head.smooths_above(model.encoder) else ())):
             setattr(head, name, getattr(model.head, name))
         return head
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,9 +67,15 @@ class TrainingSettings:
     place; 0 is none. It begins with the first weights; with ``averaging_warmup`` the decay after s
     steps is at most (1 + s) / (10 + s), so that a short training forgets these. ``groups`` gives
     parameters whose name matches a shell pattern a rate of their own: pairs (pattern, factor), the
-    first match counts, factor 0 freezes. ``layer_decay`` multiplies the rate for each layer further
-    from the output. ``stretch`` is the number of words of each text in a step of a language model,
-    which carries its state to the next step.
+    first match counts, factor 0 freezes. ``stretch`` is the number of words of each text in a step
+    of a language model, which carries its state to the next step.
+
+    ``layer_decay`` multiplies the rates of an encoder's layers, which are known by the first number
+    in a name (``encoder.layers.3.weight``): once for the last layer, and once more for each one
+    before it. Once more than the first layer count the table of words in front of an encoder
+    (``table.``) and what has ``embed`` in its name and no number. All else has the full rate: the
+    head, a ``pooler``, and whatever has neither, such as the tables of pieces, positions and
+    segments within BERT's encoder and its like (``encoder.table``); ``groups`` can lower theirs.
 
     Three settings change what an encoder reads and what is read of it, whatever the encoder;
     recipes leave them alone. ``shared_words`` adds to each word of two texts that are read apart
@@ -113,24 +120,16 @@ class TrainingSettings:
     averaging_warmup: bool = False
 
     def __post_init__(self) -> None:
-        """Raise ``ValueError`` for a name or a number that no training can have."""
+        """Raise ``ValueError`` for a value that no training can have, of whatever type it is."""
+        for name, (fits, wanted) in _WANTED.items():
+            value = getattr(self, name)
+            if not fits(value) and not (value is None and _DEFAULTS[name] is None):
+                raise ValueError(f"training.{name}: {value!r} is not {wanted}")
         _one_of("optimizer", self.optimizer, OPTIMIZERS)
         _one_of("lr_schedule", self.lr_schedule, SCHEDULES)
         _one_of("reduction", self.reduction, REDUCTIONS)
         for name in self.decay_exempt:
             _one_of("decay_exempt", name, EXEMPT)
-        if not self.learning_rates or not all(rate > 0 for rate in self.learning_rates):
-            raise ValueError(f"training.lr: {self.lr!r} is not a positive number, or several")
-        for name in ("warmup_share", "label_smoothing", "averaging", "unknown_rate", "dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"training.{name}: {getattr(self, name)!r} is not a share from 0 to below 1")
-        for name in ("batch_size", "epochs", "patience", "step_epochs", "stretch"):
-            if getattr(self, name) <= 0:
-                raise ValueError(f"training.{name}: {getattr(self, name)!r} is not positive")
-        if self.clip is not None and self.clip <= 0:
-            raise ValueError(f"training.clip: {self.clip!r} is not a positive norm; None leaves gradients as they are")
-        if self.betas is not None and not (len(self.betas) == 2 and all(0 <= beta < 1 for beta in self.betas)):
-            raise ValueError(f"training.betas: {self.betas!r} are not two shares from 0 to below 1")
 
     @property
     def learning_rates(self) -> tuple[float, ...]:
@@ -163,7 +162,7 @@ class TrainingSettings:
         values = {name: _frozen(value) for name, value in values.items()}
         if "learning_rates" in values:
             rates = values.pop("learning_rates")
-            values["lr"] = rates[0] if len(rates) == 1 else rates
+            values["lr"] = rates[0] if _is_list(rates, 1) else rates
         return cls(**values)
 
 
@@ -273,3 +272,78 @@ def _plain(value: Any) -> Any:
 
 def _frozen(value: Any) -> Any:
     return tuple(_frozen(item) for item in value) if isinstance(value, list | tuple) else value
+
+
+def _is_list(value: Any, length: int | None = None) -> bool:
+    """True for a tuple or list, of that length if one is given."""
+    return isinstance(value, tuple | list) and length in (None, len(value))
+
+
+def _is_number(value: Any, least: float = 0) -> bool:
+    """True for a finite number from the least on, and not for a truth value, which Python counts
+    among the numbers."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value < math.inf
+
+
+def _is_positive(value: Any) -> bool:
+    return _is_number(value) and value > 0
+
+
+def _is_share(value: Any) -> bool:
+    return _is_number(value) and value < 1
+
+
+def _is_rate(value: Any) -> bool:
+    return all(map(_is_positive, value)) and bool(value) if _is_list(value) else _is_positive(value)
+
+
+def _are_groups(value: Any) -> bool:
+    return _is_list(value) and all(
+        _is_list(pair, 2) and isinstance(pair[0], str) and _is_number(pair[1]) for pair in value
+    )
+
+
+def _whole(least: int) -> tuple[Callable[[Any], bool], str]:
+    return lambda value: isinstance(value, int) and _is_number(value, least), f"a whole number from {least}"
+
+
+_NUMBER = (_is_number, "a number from 0")
+_POSITIVE = (_is_positive, "a positive number")
+_SHARE = (_is_share, "a share from 0 to below 1")
+_FLAG = (lambda value: isinstance(value, bool), "True or False")
+
+_WANTED: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "lr": (_is_rate, "a positive number, or a list of some (learning_rates in -o and in records)"),
+    "batch_size": _whole(1),
+    "epochs": _whole(1),
+    "patience": _whole(1),
+    "weight_decay": _NUMBER,
+    "momentum": _SHARE,
+    "clip": (_is_positive, "a positive norm; None leaves gradients as they are"),
+    "decay": _NUMBER,
+    "warmup_steps": _whole(0),
+    "vector_dims": _whole(0),
+    "betas": (lambda value: _is_list(value, 2) and all(map(_is_share, value)), "two shares from 0 to below 1"),
+    "rho": _SHARE,
+    "alpha": _SHARE,
+    "first_sum": _NUMBER,
+    "eps": _NUMBER,
+    "warmup_share": _SHARE,
+    "step_start": _NUMBER,
+    "step_epochs": _POSITIVE,
+    "factor": _NUMBER,
+    "lowest": _NUMBER,
+    "decay_exempt": (_is_list, f"a list of some of {', '.join(EXEMPT)}"),
+    "label_smoothing": _SHARE,
+    "averaging": _SHARE,
+    "groups": (_are_groups, "a list of pairs of a pattern and a factor from 0, such as [['table.*', 0.1]]"),
+    "layer_decay": _NUMBER,
+    "min_steps": _whole(0),
+    "shared_words": _FLAG,
+    "unknown_rate": _SHARE,
+    "dropout": _SHARE,
+    "stretch": _whole(1),
+    "averaging_warmup": _FLAG,
+}
+"""Settings with the test of their values, and in words what it asks for; those that choose among
+names are apart. None passes where it is the default."""

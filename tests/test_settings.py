@@ -12,8 +12,9 @@ import pytest
 import torch
 from torch import nn
 
+from harness import registry
 from harness.objectives import Supervised
-from harness.settings import Limits, Recipe, TrainingSettings
+from harness.settings import _WANTED, Limits, Recipe, TrainingSettings
 from harness.training.fit import fit
 from harness.training.fit_module import FitModule
 from harness.training.optimizers import exempt, freeze, learning_rate_factor, optimizer, parameter_groups
@@ -58,16 +59,59 @@ def test_settings_come_back_from_a_record(settings):
         ({"lr": ()}, "training.lr"),
         ({"warmup_share": 1.0}, "training.warmup_share: 1.0 is not a share"),
         ({"averaging": -0.1}, "training.averaging"),
-        ({"epochs": 0}, "training.epochs: 0 is not positive"),
-        ({"patience": 0}, "training.patience: 0 is not positive"),
+        ({"epochs": 0}, "training.epochs: 0 is not a whole number from 1"),
+        ({"epochs": None}, "training.epochs: None is not a whole number from 1"),
+        ({"patience": 0}, "training.patience: 0 is not a whole number from 1"),
+        ({"min_steps": -4}, "training.min_steps: -4 is not a whole number from 0"),
+        ({"warmup_steps": 2.5}, "training.warmup_steps: 2.5 is not a whole number from 0"),
+        ({"batch_size": True}, "training.batch_size: True is not a whole number from 1"),
+        ({"lr": ("a",)}, "training.lr: .'a',. is not a positive number, or a list .*learning_rates in -o"),
+        ({"weight_decay": -1.0}, "training.weight_decay: -1.0 is not a number from 0"),
+        ({"layer_decay": math.nan}, "training.layer_decay: nan is not a number from 0"),
+        ({"first_sum": math.inf}, "training.first_sum: inf is not a number from 0"),
+        ({"step_epochs": 0}, "training.step_epochs: 0 is not a positive number"),
+        ({"rho": "high"}, "training.rho: 'high' is not a share"),
+        ({"clip": "none"}, "training.clip: 'none' is not a positive norm; None leaves gradients as they are"),
+        ({"shared_words": None}, "training.shared_words: None is not True or False"),
+        ({"decay_exempt": "norms"}, "training.decay_exempt: 'norms' is not a list of some of biases, norms"),
+        ({"groups": ("table.*", 2.0)}, "training.groups: .'table..', 2.0. is not a list of pairs"),
+        ({"groups": (("table.*", -1.0),)}, "training.groups: .* is not a list of pairs of a pattern and a factor"),
         ({"clip": -5.0}, "training.clip: -5.0 is not a positive norm"),
-        ({"betas": (0.9,)}, "training.betas: .0.9,. are not two shares"),
-        ({"betas": (0.9, 1.0)}, "training.betas: .0.9, 1.0. are not two shares"),
+        ({"betas": 0.9}, "training.betas: 0.9 is not two shares"),
+        ({"betas": (0.9,)}, "training.betas: .0.9,. is not two shares"),
+        ({"betas": (0.9, 1.0)}, "training.betas: .0.9, 1.0. is not two shares"),
     ],
 )
 def test_settings_that_no_training_can_have_are_refused_by_name(values, message):
+    """Else one mistyped ``-o`` ends the whole grid in a traceback, or is recorded as a setting of a
+    training that it did not change."""
     with pytest.raises(ValueError, match=message):
         TrainingSettings(**values)
+
+
+def test_every_setting_has_a_test_of_its_values_or_names_to_choose_from():
+    """Whoever adds a setting would otherwise let any value of it through."""
+    chosen_by_name = {"optimizer", "lr_schedule", "reduction"}
+    assert {field.name for field in dataclasses.fields(TrainingSettings)} == set(_WANTED) | chosen_by_name
+
+
+@pytest.mark.parametrize("rates", [None, 0.1, [], [[]], ["a"], "0.1", {"a": 1}])
+def test_rates_of_a_record_that_are_no_list_of_rates_are_refused(rates):
+    """A foreign record or an override with such rates must be named, not end in a ``TypeError``."""
+    if rates == 0.1:
+        assert TrainingSettings.from_dict({"learning_rates": rates}).learning_rates == (0.1,)
+    else:
+        with pytest.raises(ValueError, match=r"training\.lr: .* is not a positive number, or a list"):
+            TrainingSettings.from_dict({"learning_rates": rates})
+
+
+def test_every_registered_recipe_is_one_that_a_training_can_have():
+    """A stricter test of values would otherwise take an architecture out of every grid."""
+    types, architectures = list(registry.entries("problems")), registry.entries("architectures").values()
+    recipes = {entry.recipe_on(type) for entry in architectures for type in types}
+    assert len(recipes) > 100
+    for settings in recipes:
+        assert TrainingSettings.from_dict(json.loads(json.dumps(settings.to_dict(complete=True)))) == settings
 
 
 def test_a_setting_that_does_not_exist_is_named_with_a_near_one():
@@ -175,6 +219,16 @@ def test_rates_fall_from_the_output_to_the_vectors():
     depths = {"head.weight": 0, "encoder.layers.1.weight": 1, "encoder.layers.0.weight": 2, "table.weight": 3}
     depths["encoder.pooler.0.weight"] = 0  # it stands behind all layers, though it has a number
     assert {name: found[name][0] for name in depths} == pytest.approx({n: 0.1 * 0.5**d for n, d in depths.items()})
+
+
+def test_the_tables_within_an_encoder_have_the_full_rate():
+    """The docstring says so: whoever sets ``layer_decay`` for BERT must know what it leaves out."""
+    names = ("encoder.table.weight", "encoder.pooler.0.weight", "encoder.embedding.weight", "encoder.layers.0.weight")
+    named = {name: nn.Parameter(torch.ones(1)) for name in names}
+    groups = parameter_groups(named.items(), dataclasses.replace(SETTINGS, layer_decay=0.5), 0.1, frozenset())
+    called = {id(parameter): name for name, parameter in named.items()}
+    found = {called[id(parameter)]: group["lr"] for group in groups for parameter in group["params"]}
+    assert found == pytest.approx(dict(zip(names, (0.1, 0.1, 0.025, 0.05), strict=True)))
 
 
 @pytest.mark.parametrize(

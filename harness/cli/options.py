@@ -4,7 +4,7 @@ commands."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -71,14 +71,19 @@ Tasks = Annotated[
     ),
 ]
 
-Mlflow = Annotated[
-    str | None,
-    typer.Option(
+
+def _mlflow(place: str) -> Any:
+    return typer.Option(
         "--mlflow",
         metavar="URI",
         envvar="ARCHBENCH_MLFLOW",
-        help="MLflow tracking URI, or none. Default: mlflow.db in the results folder. One with a password belongs"
+        help=f"{place}. Default: mlflow.db in the results folder. One with a password belongs"
         " into the variable, since every user of the machine sees the options of a running program.",
         rich_help_panel=OUTPUT,
-    ),
-]
+    )
+
+
+Mlflow = Annotated[str | None, _mlflow("MLflow tracking URI, or none")]
+
+MlflowToSync = Annotated[str | None, _mlflow("MLflow tracking URI")]
+"""As :data:`Mlflow`, for a command that does nothing else."""

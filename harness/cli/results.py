@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.app import add_plugins, app
-from harness.cli.options import DATA, OUTPUT, READING, Architectures, DataDir, Mlflow, Plugins, Results, Tasks
+from harness.cli.options import DATA, OUTPUT, READING, Architectures, DataDir, MlflowToSync, Plugins, Results, Tasks
 from harness.errors import UsageError
 from harness.messages import note, report
 
@@ -148,13 +148,18 @@ def rescore(
 
 
 @app.command(rich_help_panel=READING)
-def sync(results: Results = Path("results"), mlflow: Mlflow = None, plugin: Plugins = None) -> None:
+def sync(results: Results = Path("results"), mlflow: MlflowToSync = None, plugin: Plugins = None) -> None:
     """Make the runs in MLflow agree with the record files."""
     from harness.records import Store
     from harness.tracking import Tracker, TrackingError, default_uri, shown_uri
 
     add_plugins(plugin)
     uri = mlflow or default_uri(results)
+    if uri == "none":
+        raise UsageError(
+            "--mlflow none (or ARCHBENCH_MLFLOW=none) names nothing to sync; the database that runs without the option"
+            f" write to is --mlflow {default_uri(results)}"
+        )
     try:
         store = Store(results.resolve())
         tracker = Tracker(uri, store.folder)

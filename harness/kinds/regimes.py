@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 from harness import registry
 from harness.kinds.base import Architecture
+from harness.kinds.encoders import Encoder
 from harness.objectives import Objective
-from harness.registry import TaskEntry
+from harness.registry import ArchitectureEntry, TaskEntry
 from harness.views.base import View
 
 
@@ -18,7 +19,8 @@ class Regime(Architecture):
     """A way of training that wraps another architecture (hyperparameter ``wraps``) and changes its
     loss: by an objective of its own (``trained_by``), or by overriding :meth:`loss`.
 
-    It fits the tasks that the wrapped one fits, unless :meth:`unfit` says more.
+    It fits the tasks that the wrapped one fits, unless :meth:`unfit` says more; none where that is
+    no :class:`~harness.kinds.Encoder`, or a regime itself.
     """
 
     gives = "predictions"
@@ -27,8 +29,13 @@ class Regime(Architecture):
 
     @classmethod
     def reason_to_skip(cls, task: TaskEntry, hyperparameters: dict[str, Any]) -> str | None:
-        wrapped = registry.entry("architectures", hyperparameters["wraps"])
-        if reason := registry.load(wrapped).reason_to_skip(task, wrapped.hyperparameters):
+        wrapped = cls._wrapped(hyperparameters)
+        encoder = registry.load(wrapped)
+        if issubclass(encoder, Regime):
+            return f"wraps {wrapped.id}, which is itself a way of training: name an encoder"
+        if not issubclass(encoder, Encoder):
+            return f"wraps {wrapped.id}, which is not trained by gradients: name an encoder"
+        if reason := encoder.reason_to_skip(task, wrapped.hyperparameters):
             return f"wraps {wrapped.id}: {reason}"
         return cls.unfit(task, hyperparameters)
 
@@ -38,8 +45,16 @@ class Regime(Architecture):
 
     @classmethod
     def reader(cls, hyperparameters: dict[str, Any]) -> tuple[type[Architecture], dict[str, Any]] | None:
-        wrapped = registry.entry("architectures", hyperparameters["wraps"])
-        return registry.load(wrapped).reader(dict(wrapped.hyperparameters))
+        wrapped = cls._wrapped(hyperparameters)
+        encoder = registry.load(wrapped)
+        # Asked before reason_to_skip, and so of what cannot be wrapped, too.
+        return encoder.reader(dict(wrapped.hyperparameters)) if issubclass(encoder, Encoder) else None
+
+    @staticmethod
+    def _wrapped(hyperparameters: dict[str, Any]) -> ArchitectureEntry:
+        """The architecture of the name in ``wraps``. An override may say None there, and to the
+        registry that is a name that nothing has."""
+        return registry.entry("architectures", str(hyperparameters["wraps"]))
 
     def apply(self, model: nn.Module, view: View) -> None:
         """Prepare a fresh model that reads ``view``."""

@@ -60,8 +60,8 @@ class LearnAudio(LearnText):
 
     @staticmethod
     def units(read: FrameBatch) -> Tensor:
-        """A sum of the bits of each frame's numbers."""
-        return read.vectors.contiguous().view(torch.int32).long().sum(2)
+        """A sum of the bits of each frame's numbers, at 32 bits whatever the training's are."""
+        return read.vectors.float().contiguous().view(torch.int32).long().sum(2)
 
 
 @register_problem(

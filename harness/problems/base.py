@@ -109,7 +109,7 @@ class Head(nn.Module):
     from_text: ClassVar[bool] = False
     """True if the encoder learns by an objective of its own from plain text."""
     smooths: ClassVar[bool] = False
-    """True if its loss is a cross-entropy that can smooth labels."""
+    """True if its own loss is a cross-entropy, which can smooth labels."""
     label_smoothing: float = 0.0
     dropout: float = 0.0
     """Probability with which :meth:`drop` leaves out a number."""
@@ -157,6 +157,10 @@ class Head(nn.Module):
         """True for a batch of dev whose every label is one that training never showed: a mean over
         none would be no number. Training is not asked, where it cannot be and a GPU would wait."""
         return not self.training and bool((gold == IGNORED).all())
+
+    def smooths_above(self, encoder: Any) -> bool:
+        """True if its loss of what this encoder gives is one that can smooth labels."""
+        return self.smooths
 
     def constrain(self, encoder: Any) -> None:
         """Bring parameters back into their allowed set after a step."""

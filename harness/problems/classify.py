@@ -104,9 +104,17 @@ class Classify(Head):
         return F.cross_entropy(outputs, target, label_smoothing=self.smoothing)
 
     def row_losses(self, encoder: Any, outputs: Any, target: Tensor) -> Tensor:
-        if self.output is None:
+        if self.output is None and not self.smoothing:
             return torch.stack([encoder.objective(*row) for row in zip(outputs[:, None], target[:, None], strict=True)])
         return F.cross_entropy(outputs, target, label_smoothing=self.smoothing, reduction="none")
+
+    def smooths_above(self, encoder: Any) -> bool:
+        return self.smooths and not self.own_loss(encoder)
+
+    def own_loss(self, encoder: Any) -> bool:
+        """True above an encoder whose scores have a loss of its own, for which they need be no
+        logarithms of probabilities."""
+        return self.output is None and type(encoder).objective is not Encoder.objective
 
     def decode(self, encoder: Any, outputs: Any, batch: Batch, split: EncodedSplit) -> list[Any]:
         return [self.target.labels[i] for i in outputs.argmax(-1).tolist()]
@@ -116,11 +124,10 @@ class Classify(Head):
         return outputs
 
     def answers(self, encoder: Any, outputs: Any, batch: Batch, split: EncodedSplit) -> list[Answer]:
-        """The softmax of the scores; ``scores`` themselves of an encoder with a loss of its own,
-        under which they need be no logarithms of probabilities."""
+        """The softmax of the scores; ``scores`` themselves of an encoder with a loss of its own."""
         labels, scores = self.target.labels, self.class_scores(outputs).double()
         predictions = self.decode(encoder, outputs, batch, split)
-        if self.output is None and type(encoder).objective is not Encoder.objective:
+        if self.own_loss(encoder):
             found = zip(with_probability(predictions), scores.tolist(), strict=True)
             return [answer | {"scores": dict(zip(labels, row, strict=True))} for answer, row in found]
         shares = scores.softmax(-1)

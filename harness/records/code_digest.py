@@ -123,7 +123,8 @@ def code_of_cell(cell: Cell | Record) -> Code | None:
 
 
 def made_by_other_code(records: Iterable[Record]) -> list[Record]:
-    """The records whose code is not that of the files as they are now.
+    """The records whose code is not that of the files as they are now, and among the others those
+    that started, at any distance, from one of these.
 
     A record that says nothing of its code is none of them, nor is one of a plugin that is not here.
     Versions of packages are not compared.
@@ -147,7 +148,15 @@ def made_by_other_code(records: Iterable[Record]) -> list[Record]:
         before = then.get("architecture"), then.get("task"), then.get("harness")
         return None not in now and any(a is not None and a != b for a, b in zip(before, now, strict=True))
 
-    return [record for record in records if record.code and differs(record.code, record)]
+    told = [(record, bool(record.code and differs(record.code, record))) for record in records]
+    keys = {record.key for record, other in told if other}
+    return [record for record, other in told if other or started_from(keys, record)]
+
+
+def started_from(keys: Collection[str], record: Record) -> bool:
+    """True for the record of a cell that started, at any distance, from a cell with one of the
+    keys."""
+    return any(ancestor["key"] in keys for ancestor in record.lineage or ())
 
 
 def _package(entry: Entry) -> tuple[str, str] | None:

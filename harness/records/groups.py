@@ -277,18 +277,19 @@ def _amount(record: Record) -> Amount:
 
 
 def _rows_before(record: Record) -> set[str]:
-    """Words on the rows that taught the weights and the teachers from which a record learnt, where
-    they are not its own training rows. Parents in other roles stand in the group themselves."""
+    """Words on the rows that taught the weights and the teachers from which a record learnt, and
+    what these had from others, where they are not its own training rows. Its own parents in other
+    roles stand in the group themselves."""
     parents = record.hyperparameters.get("parents") or {}
-    tasks = {parent["task"] for role, parent in parents.items() if role in LEARNT_BEFORE}
-    own = record.data.get("train")
-    more = set()
-    for each in record.lineage or ():
-        if each["role"] in LEARNT_BEFORE:
-            tasks.add(each["task"])
-            rows = each.get("corpus", {}).get("train")
-            if each["task"] == record.task and own and rows and rows != own:
-                more.add("other training rows of its task")
+    before = [parent for role, parent in parents.items() if role in LEARNT_BEFORE]
+    apart = {parent["key"] for role, parent in parents.items() if role not in LEARNT_BEFORE}
+    ancestors = [each for each in record.lineage or () if before and each["key"] not in apart]
+    tasks = {each["task"] for each in (*before, *ancestors)}
+    own, more = record.data.get("train"), set()
+    for each in ancestors:
+        rows = each.get("corpus", {}).get("train")
+        if each["task"] == record.task and own and rows and rows != own:
+            more.add("other training rows of its task")
     return {f"training rows of {task}" for task in tasks - {record.task}} | more
 
 

@@ -78,8 +78,9 @@ class Store:
             ) from error
 
     def sweep(self) -> None:
-        """Removes the half-written files of killed processes of this machine: records, kept models,
-        and what cells keep below ``work``. Those of living processes and of other machines stay."""
+        """Removes the half-written files of killed processes: records, kept models, and what cells
+        keep below ``work``. Those of living processes stay, and those of other machines until
+        nobody has changed them for two days."""
         for folder in ("records", "work", "models"):
             sweep(self.folder / folder)
 

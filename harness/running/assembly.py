@@ -131,7 +131,7 @@ class Assembly:
         )
         self.dims = dims
         if model.table is not None:
-            self.vectors = (self.vectors or {"name": NO_VECTORS, "dims": dims}) | {"tuned": model.table.tunes}
+            self.vectors = self.vectors or {"name": NO_VECTORS, "dims": dims}
         if self.regime is not None:
             self.regime.apply(model, view)
         if self.parents.models:
@@ -155,7 +155,7 @@ class Assembly:
     def training_of(self, model: Model, lr: float) -> FitModule:
         """One fit of a model at a learning rate."""
         objective, corpus, entry = objective_of(model, self.training, self.regime), self.corpus, self.task.entry
-        return FitModule(
+        training = FitModule(
             model,
             objective,
             corpus.train,
@@ -169,6 +169,10 @@ class Assembly:
             unlabelled=corpus.unlabelled if "unlabelled" in objective.streams else None,
             companions=corpus.companion_splits,
         )
+        if model.table is not None:  # by now a regime, a parent or the settings have frozen what they freeze
+            assert self.vectors is not None
+            self.vectors["tuned"] = any(weights.requires_grad for weights in model.table.parameters())
+        return training
 
     def most_epochs(self, training: FitModule) -> int:
         """Epochs after which a training of the cell ends at the latest."""

@@ -4,7 +4,8 @@ A lease is one file per running cell, created atomically. It has expired when it
 On the process's own machine the process id is looked up, together with the start of the process,
 because ids are reused; the start is counted from the boot, because clocks are set. From another
 machine it has expired when nobody has touched the file for :data:`LEASE_EXPIRY_S` seconds, by the
-clock of the file system.
+clock of the file system. A machine that was started anew is another one to its former leases:
+nothing tells these for certain from those of a living machine of the same name.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 import psutil
 from filelock import FileLock
 
+from harness.files import machine
 from harness.records import Cell
 
 RENEWAL_S = 30.0
@@ -27,7 +29,6 @@ RENEWAL_S = 30.0
 LEASE_EXPIRY_S = 300.0
 """Seconds without a renewal after which a lease of another machine has expired."""
 
-BOOT = Path("/proc/sys/kernel/random/boot_id")
 TICKS = 19  # place of "starttime" in /proc/PID/stat, from the field after the name
 
 
@@ -85,7 +86,7 @@ class Leases:
 
     def _create(self, path: Path) -> bool:
         """Create the file with its content in one step: a reader never sees half a lease."""
-        owner = {"host": socket.gethostname(), "pid": os.getpid()} | _start(psutil.Process())
+        owner = {"host": socket.gethostname(), "machine": machine(), "pid": os.getpid()} | _start(psutil.Process())
         temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
         try:
             temporary.write_text(json.dumps(owner))
@@ -102,7 +103,7 @@ class Leases:
         content = _read(path)
         if content is None:
             return True
-        if content.get("host") == socket.gethostname():
+        if content.get("machine") == machine():
             return not _is_alive(content)
         return self._now() - _modified(path) > LEASE_EXPIRY_S
 
@@ -150,12 +151,12 @@ def _modified(path: Path) -> float:
 
 
 def _start(process: psutil.Process) -> dict[str, object]:
-    """Marks that tell a process from others of the same number: when it began and, on Linux, after
-    how many ticks of which boot."""
+    """Marks that tell a process from others of the same number on its machine: when it began and,
+    on Linux, after how many ticks."""
     began: dict[str, object] = {"began": process.create_time()}
     with suppress(OSError):
         fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-        began |= {"boot": BOOT.read_text().strip(), "ticks": int(fields[TICKS])}
+        began["ticks"] = int(fields[TICKS])
     return began
 
 
@@ -163,9 +164,9 @@ def _is_alive(owner: dict[str, object]) -> bool:
     try:
         process = psutil.Process(int(str(owner["pid"])))
         start = _start(process)
-        if "boot" in owner:
-            same = (owner["boot"], owner["ticks"]) == (start.get("boot"), start.get("ticks"))
-        else:  # of another system, or of an archbench that noted the time alone
+        if "ticks" in owner:
+            same = owner["ticks"] == start.get("ticks")
+        else:  # of another system
             same = abs(float(str(start["began"])) - float(str(owner["began"]))) < 1.0
         return same and bool(process.status() != psutil.STATUS_ZOMBIE)
     except (psutil.NoSuchProcess, KeyError, ValueError, OverflowError):

@@ -156,14 +156,20 @@ def code_digest(task: TaskEntry) -> str:
 
 
 def _signature(folder: Path) -> str:
-    """Digest of names, sizes and times of all files below a folder; unlike their contents, these
-    are cheap to read."""
+    """Digest of names, sizes and times of all files below a folder, also behind links; unlike
+    their contents, these are cheap to read."""
     digest = hashlib.sha256()
-    for path in sorted(_files(folder)):
-        status = path.stat()
-        digest.update(f"{path.relative_to(folder)}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
+    entered = set[str]()
+    for place, folders, names in os.walk(folder, followlinks=True):
+        here, true = os.path.relpath(place, folder), os.path.realpath(place)
+        if true in entered:  # a link to what is counted, perhaps to where it lies itself
+            digest.update(f"{here}\0{true}\n".encode())
+            folders.clear()
+            continue
+        entered.add(true)
+        folders.sort()
+        for path in (Path(place, name) for name in sorted(names)):
+            if path.is_file():
+                status = path.stat()
+                digest.update(f"{here}/{path.name}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
     return digest.hexdigest()
-
-
-def _files(folder: Path) -> Iterable[Path]:
-    return (Path(place, name) for place, _, names in os.walk(folder) for name in names if Path(place, name).is_file())

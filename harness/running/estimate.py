@@ -56,12 +56,13 @@ class _Times:
 class Estimate:
     """Predicted durations of cells in seconds of the processor.
 
-    A cell takes what its other seeds took. Else it is what it reads times the time for each example
-    read: that of the architecture on the task under other settings, or the time by its measured
-    speed, or by its records on other tasks, for as long a text as the task has. Of a task without
-    any record that is told by its ``small`` budget, which takes about as long on every task. Under
-    another protocol an example takes longer, as those pairs show that have records of both. Times
-    of another machine or day are those of this one where ``ruler`` and theirs can be compared.
+    A cell takes what its other seeds took that ended, and no less than was cut off by a limit. Else
+    it is what it reads times the time for each example read: that of the architecture on the task
+    under other settings, or the time by its measured speed, or by its records on other tasks, for
+    as long a text as the task has. Of a task without any record that is told by its ``small``
+    budget, which takes about as long on every task. Under another protocol an example takes longer,
+    as those pairs show that have records of both. Times of another machine or day are those of this
+    one where ``ruler`` and theirs can be compared.
 
     ``limit`` is the most seconds that a cell may take; a training that would take longer is ended
     by its first pilot. A task has as many training examples as its records say, or as it declares;
@@ -79,6 +80,7 @@ class Estimate:
         """Numbers of training examples by task, as its files have them."""
         self._tasks, self._architectures = registry.entries("tasks"), registry.entries("architectures")
         self._totals: dict[tuple[object, ...], _Times] = {}
+        self._cut: dict[str, float] = {}
         self._each: dict[str, dict[Pair, _Times]] = {}
         self._counts: dict[tuple[str, bool], list[int]] = {}
         self._speeds = measured_speeds()
@@ -102,9 +104,13 @@ class Estimate:
             total, of_processor = seconds.get("total"), False
         if not total:
             return
+        if record.status == "timeout":
+            row = record.cell.row
+            self._cut[row] = max(self._cut.get(row, 0.0), total / speed)
+            return
         for group in _groups(record):
             self._totals.setdefault(group, _Times()).add(total / speed, of_processor)
-        if (count := record.counts.get("train")) and record.status == "ok":
+        if count := record.counts.get("train"):
             mini = record.tier == "mini"
             if Limits.of(record.hyperparameters).labelled is None:
                 self._counts.setdefault((record.task, mini), []).append(count)
@@ -169,9 +175,15 @@ class Estimate:
         return lengths
 
     def __call__(self, cell: Cell) -> float | None:
-        seeds, pair, of_task, everything = _groups(cell)
-        if seeds in self._totals:
-            return self._limited(fmean(self._totals[seeds].known))
+        seeds, cut = self._totals.get((cell.row,)), self._cut.get(cell.row)
+        if seeds:
+            return self._limited(fmean(seeds.known))
+        foretold = self._by_others(cell)
+        return foretold if cut is None else self._limited(max(cut, foretold or 0.0))
+
+    def _by_others(self, cell: Cell) -> float | None:
+        """Seconds of a cell of which no seed has ended."""
+        _, pair, of_task, everything = _groups(cell)
         if (training := self._training(cell)) is not None:
             if self._kind(cell.architecture) in UNTRAINED:
                 return self._limited(training)
@@ -263,11 +275,9 @@ def _small(task: TaskEntry) -> float | None:
 
 def _groups(cell: Cell | Record) -> Sequence[tuple[object, ...]]:
     """Keys of the groups of similar cells that a cell belongs to, the most similar first."""
-    limits = Limits.of(cell.hyperparameters)
-    settings = (cell.tier, cell.protocol, cell.devices, cell.precision)
-    cap = (limits.name, limits.max_train, limits.max_epochs)
+    row = cell.row if isinstance(cell, Cell) else cell.cell.row
     return (
-        (cell.architecture, cell.task, *settings, *cap),
+        (row,),
         (cell.architecture, cell.task),
         (cell.task, cell.tier),
         (),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable
 from typing import Any
 
 from harness import registry
 from harness.records import Cell
+from harness.records.registered import seen
 from harness.registry import ArchitectureEntry
+from harness.running.usage import since
 from harness.running.worker_settings import Settings
 from harness.saved_models import storage
 from harness.saved_models.folder import Origin, Part
@@ -26,26 +26,41 @@ def keep(
     settings: Settings,
     made: Callable[[], KeptModel],
     anew: Callable[[], KeptModel],
-    entered: float,
-    took: float,
+    entered: tuple[float, float],
+    took: tuple[float, float],
 ) -> None:
     """Keep what a cell learnt, in the results folder; with ``--refit`` what it learns ``anew`` of
-    all rows, if there is time: on as many rows as before that takes so many seconds.
+    all rows, if there is time since it ``entered`` (:func:`~harness.running.usage.clocks`): on as
+    many rows as before that ``took`` so many seconds of the clock and of the processor.
 
     The record is worth more: a disk that is full, a state that cannot be kept and a second training
-    that fails are told in the log, and the cell goes on.
+    that fails are told in the log, and the cell goes on. Where the model is kept as it was scored,
+    it says why, so that no later run trains the cell again in vain.
     """
-    ways = [anew, made] if settings.refits(cell) else [made]
-    spent = time.perf_counter() - entered
-    if len(ways) > 1 and spent + SLOWER * took > min(settings.timeout or math.inf, settings.cpu_limit or math.inf):
-        print(f"not refitted: after {spent:.0f} s, a second training would pass the cell's limit")
+    ways, reason = [anew, made] if settings.refits(cell) else [made], None
+    if len(ways) > 1 and (reason := _no_time(settings, since(entered), took)):
+        print(f"not refitted: {reason}")
         ways = [made]
     for way in ways:
         try:
-            way().write(storage.place(settings.results, cell.key))
+            model = way()
+            if way is made:
+                model.description.origin.not_refitted = reason
+            model.write(storage.place(settings.results, cell.key))
             return
         except Exception as error:  # a plugin's own methods give its state
-            print(f"not {'kept' if way is made else 'refitted'}: {type(error).__name__}: {error}")
+            reason = f"{type(error).__name__}: {error}"
+            print(f"not {'kept' if way is made else 'refitted'}: {reason}")
+
+
+def _no_time(settings: Settings, spent: tuple[float, float], took: tuple[float, float]) -> str | None:
+    """The limit that a second training would pass, in words; None where it would pass none."""
+    limits = (settings.timeout, settings.cpu_limit)
+    names = ("s (--timeout)", "s of processor time (--cpu-limit)")
+    for limit, name, so_far, once in zip(limits, names, spent, took, strict=True):
+        if limit is not None and so_far + SLOWER * once > limit:
+            return f"after {so_far:.0f} s, a second training would pass the cell's limit of {limit:g} {name}"
+    return None
 
 
 def origin(
@@ -62,14 +77,17 @@ def origin(
         seconds=seconds,
         objective=objective,
         lineage=fields.get("lineage", []),
+        sees=fields.get("sees"),
         refitted=refitted,
         manners=task.description.manners if issubclass(task, OwnTask) else {},
     )
 
 
-def of_parents(parents: Parents) -> dict[str, Any]:
+def of_parents(parents: Parents, cell: Cell) -> dict[str, Any]:
     """Fields of a record that come from the parents of its cell."""
-    return {"lineage": parents.ancestors, **parents.sources} if parents.models else {}
+    if not parents.models:
+        return {}
+    return {"lineage": parents.ancestors, "sees": sorted({*(seen(cell) or ()), *parents.sees}), **parents.sources}
 
 
 def part_of(entry: ArchitectureEntry, values: dict[str, Any]) -> Part:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,11 +59,6 @@ def _wish(text: str, role: str, name: str) -> Wish:
     architecture, _, tasks = name.partition("@")
     *before, task = tasks.split("+")
     return Wish(text, role, architecture, task or None, tuple(before))
-
-
-def children(keys: Collection[str], records: Iterable[Record]) -> list[Record]:
-    """The records of cells that started, at any distance, from a cell with one of the keys."""
-    return [record for record in records if any(parent["key"] in keys for parent in record.lineage or ())]
 
 
 def plan(
@@ -167,7 +162,8 @@ class _Family:
         # Who says which settings it has, or what it was trained on before, means that cell alone.
         if not own and not self.planner.changes(architecture):
             tasks = None if planned.reason is not None and wish.task is None else planned.cell.task
-            fitting = [cell for cell in self._kept_cells() if _is_like(cell, planned.cell, tasks)]
+            likely = [cell for cell in self._kept_cells() if _is_like(cell, planned.cell, tasks)]
+            fitting = [cell for cell in likely if not storage.is_refitted(self.results, cell.key)]
             if len(fitting) > 1:
                 listed = "\n  ".join(f"{cell.key}: {cell.architecture} on {cell.task}" for cell in fitting)
                 raise UsageError(
@@ -203,13 +199,8 @@ class _Family:
         """The cells of the kept models; a folder that is damaged or of no cell is passed over."""
         if self.kept is None:
             self.kept = []
-            for each in storage.kept_models(self.results):
-                try:
-                    cell = each.description and Cell.from_dict(each.description.origin.cell)
-                except TypeError:
-                    continue
-                if cell and cell.key == each.folder.name:
-                    self.kept.append(cell)
+            keys = (each.folder.name for each in storage.kept_models(self.results))
+            self.kept += filter(None, (storage.cell_of(self.results, key) for key in keys))
         return self.kept
 
 
@@ -269,7 +260,8 @@ def whole_words(architecture: ArchitectureEntry, task: TaskEntry, cell: Cell) ->
 
 def _is_like(cell: Cell, wanted: Cell, task: str | None) -> bool:
     """True for a cell with the architecture, seed, tier, protocol and budget of another, on a task
-    (None: on any)."""
+    (None: on any) as it is now."""
+    here = registry.entries("tasks").get(cell.task)
     settings = ("tier", "protocol", "protocol_version", "precision", "devices")
     same = ("architecture", "architecture_version", "seed", *settings)
     return (
@@ -277,6 +269,7 @@ def _is_like(cell: Cell, wanted: Cell, task: str | None) -> bool:
         and Limits.of(cell.hyperparameters) == Limits.of(wanted.hyperparameters)
         and cell.inputs == wanted.inputs
         and task in (None, cell.task)
+        and (here is not None and here.version == cell.task_version)
     )
 
 
@@ -306,8 +299,8 @@ def first_of_families(cells: Sequence[Cell]) -> dict[str, Cell]:
     root: dict[str, str] = {}
 
     def root_of(key: str) -> str:
-        while root.setdefault(key, key) != key:
-            key = root[key] = root[root[key]]
+        while (above := root.setdefault(key, key)) != key:
+            key = above
         return key
 
     for cell in cells:

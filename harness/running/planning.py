@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from harness import registry
-from harness.errors import DataError, UsageError, check_choice
+from harness.errors import DataError, RecordError, UsageError, check_choice
 from harness.records import Cell, Record, Store
+from harness.records.code_digest import started_from
 from harness.registry import TaskEntry
 from harness.running import fitting, grid, parents
 from harness.running.changed_data import Ancestors, DataFolder, OwnData
@@ -30,7 +32,7 @@ from harness.running.preflight import (
 from harness.running.request import Request, refuse_strategy
 from harness.running.ruler import known_ruler
 from harness.running.worker_settings import Settings
-from harness.saved_models.storage import is_kept
+from harness.saved_models.storage import cell_of, is_kept, is_refitted, set_aside
 from harness.settings import Limits
 from harness.task import Tier
 
@@ -63,7 +65,7 @@ class Planning:
         self._parents, planned = self._planned()
         if shard:
             # Cells that start from one another stay together: their parents are trained once.
-            first = first_of_families([item.cell for item in planned])
+            first = first_of_families([item.cell for item in (*self._parents, *planned)])
             planned = [item for item in planned if in_shard(first[item.cell.key], shard)]
         self.cells = [item.cell for item in planned]
         self.needed: frozenset[str] = frozenset()
@@ -109,14 +111,23 @@ class Planning:
     def _changed_with_children(self) -> set[str]:
         """Keys of the cells that other code made, those among them that others start from. What
         started from one of these counts as made by other code, too."""
-        before = pending(self._parents, self.store)
+        before = pending([*self._parents, *self._kept_parents()], self.store)
         keys = {record.key for record in (*self.pending.changed, *before.changed)}
-        again = {record.key: record for record in parents.children(keys, self.pending.finished)}
+        again = {record.key: record for record in self.pending.finished if started_from(keys, record)}
         self.pending.changed.extend(record for key, record in again.items() if key not in keys)
         if self.request.changed:
             self.pending.finished[:] = [record for record in self.pending.finished if record.key not in again]
             self.pending.run.extend(record.cell for record in again.values())
-        return keys | {record.key for record in parents.children(keys, before.finished)}
+        return keys | {record.key for record in before.finished if started_from(keys, record)}
+
+    def _kept_parents(self) -> list[Planned]:
+        """The cells that others start from, or have started from, and that nobody planned: they
+        were found as kept models."""
+        planned = {*(item.cell.key for item in self._parents), *(cell.key for cell in self.cells)}
+        keys = {parent["key"] for cell in self.cells for parent in cell.parents.values()}
+        keys |= {each["key"] for record in self.pending.finished for each in record.lineage or ()}
+        cells = (cell_of(self.store.folder, key) for key in sorted(keys - planned))
+        return [Planned(cell, None) for cell in cells if cell is not None]
 
     def _planned(self) -> tuple[list[Planned], list[Planned]]:
         """The cells that others start from and that are no part of the grid, and every cell of the
@@ -165,7 +176,7 @@ class Planning:
         """Put the parents of the pending cells before them, unless they are kept: those that are no
         part of the grid, and those that ended well without being kept. A cell whose parent failed,
         is skipped or does not fit is skipped, and the failure counts among the finished cells."""
-        others = {item.cell.key: item for item in self._parents}
+        others = {item.cell.key: item for item in (*self._parents, *self._kept_parents())}
         finished = {record.key: record for record in self.pending.finished}
         running = {cell.key for cell in self.pending.run}
         skipped = {item.cell.key: item.reason for item in self.pending.skip}
@@ -178,7 +189,14 @@ class Planning:
             for role, parent in cell.parents.items():
                 key = parent["key"]
                 needed.add(key)
-                if key in running or self._stands(key):
+                if key in running:
+                    continue
+                if is_refitted(self.store.folder, key):
+                    return (
+                        f"its parent {parents.name(parent)} in the role {role} was trained on rows of test too"
+                        f" (--refit): `archbench models --remove {key}`, and it is trained as a parent"
+                    )
+                if self._stands(key):
                     continue
                 if key in skipped:
                     return f"its parent {parents.name(parent)} in the role {role} cannot start: {skipped[key]}"
@@ -229,9 +247,15 @@ class Planning:
             self.tell(message)
 
     def _stands(self, key: str) -> bool:
-        """True for a parent that is kept as it would be trained now."""
+        """True for a parent that is kept as it would be trained now, and whose cell has not ended
+        otherwise since."""
         if not is_kept(self.store.folder, key) or (self.request.changed and key in self._changed):
             return False
+        with suppress(RecordError):  # a damaged record is named elsewhere
+            cell = cell_of(self.store.folder, key)
+            record = self.store.find(cell) if cell else None
+            if record is not None and record.status != "ok":
+                return False
         if changed := self._ancestors.changed_of_kept(key):
             self._because[key] = f"the data of {' and '.join(changed)} changed"
         return not changed
@@ -372,7 +396,11 @@ class Planning:
         self.pending.finished.extend(standing)
         again = {key: record for key, record in self._aside.items() if key not in cannot}
         for key, record in again.items():
-            renamed = "" if self.request.dry_run else self.store.set_aside(record).name
+            renamed = ""
+            if not self.request.dry_run:
+                renamed = self.store.set_aside(record).name
+                # Children of a run that is cut here would start from it, and nobody would notice.
+                set_aside(self.store.folder, key)
             if why := self._because.get(key):
                 note = f"; the old record was renamed to {renamed}" if renamed else ""
                 self.tell(f"{record.cell.words} will be run again because {why}{note}")

@@ -13,18 +13,23 @@ import os
 import platform
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from harness.errors import ArchbenchError
 from harness.files import parse_json, read_limited, write_whole
+from harness.records import Cell
 from harness.records.blocks import Ruler
 from harness.records.provenance import environment, now
+from harness.settings import CUSTOM
 
 CELL = Path(__file__).with_name("ruler_cell.py")
-PATIENCE = 300
-"""Seconds after which a measurement is given up: a machine that needs them is doing other work."""
+PATIENCE = 120
+"""Seconds after which a measurement is given up, and so is waiting for another's: a machine that
+needs them is doing other work. Both together are less than a lease of a cell lasts, for the run
+renews none meanwhile."""
 FARTHEST = 2.0
 """Largest quotient of two rulers between which a speed is rescaled. On a machine that is still
 faster or slower, another part of a training may be its slowest."""
@@ -34,16 +39,46 @@ class RulerError(ArchbenchError):
     """The ruler cannot be measured here."""
 
 
+_given_up: set[tuple[Path, str]] = set()
+"""Folders in which this program could not measure a ruler, each with the day."""
+
+
+def wants_ruler(cell: Cell) -> bool:
+    """True for a cell that others may be compared with, so that its record has a ruler."""
+    return cell.tier != "mini" and cell.protocol != "smoke" and cell.budget["name"] != CUSTOM
+
+
+def have_ruler(folder: Path) -> None:
+    """Measure the ruler of this day, if that is to be done, before a cell starts that reads it: it
+    would pay for the measurement with its own limits, and be lost where these are short.
+
+    Where it cannot be measured the cells go without. That is said once, and not tried again on the
+    same day.
+    """
+    attempt = folder, now()[:10]
+    if attempt in _given_up:
+        return
+    try:
+        ruler_of_today(folder)
+    except (RulerError, OSError) as error:
+        _given_up.add(attempt)
+        warnings.warn(f"records will have no ruler: {error}", stacklevel=2)
+
+
 def ruler_of_today(folder: Path) -> Ruler:
     """The ruler of this machine on this day (UTC): measured by whoever asks first, then kept in
     ``folder``. Raises :class:`RulerError`."""
     file = folder / f"{_machine()}.json"
     folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(file.with_suffix(".lock")):  # two measurements at a time would slow each other down
-        ruler = known_ruler(folder)
-        if ruler is None:
-            ruler = measure()
-            write_whole(file, json.dumps(ruler).encode())
+    try:
+        # Two measurements at a time would slow each other down.
+        with FileLock(file.with_suffix(".lock"), timeout=PATIENCE):
+            ruler = known_ruler(folder)
+            if ruler is None:
+                ruler = measure()
+                write_whole(file, json.dumps(ruler).encode())
+    except Timeout as error:
+        raise RulerError(f"the ruler cannot be measured: another run has done so for {PATIENCE} s") from error
     return ruler
 
 
@@ -65,6 +100,7 @@ def measure() -> Ruler:
             text=True,
             timeout=PATIENCE,
             check=True,
+            start_new_session=True,  # Ctrl-C starts no more cells, and ends none that is about to
         )
         found = json.loads(done.stdout)
         ruler = Ruler(

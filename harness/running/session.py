@@ -16,7 +16,7 @@ from typing import Any
 
 from harness.records import Cell, Record
 from harness.running import neighbours
-from harness.running.pending import skipped
+from harness.running.pending import FAILED, skipped
 from harness.running.planning import Planning
 from harness.running.worker_settings import log_file
 from harness.tracking import Mirror
@@ -54,17 +54,22 @@ class Session(Planning):
             return []
         if request.speed_alone:
             self._warn_of_shared_speeds()
-        with neighbours.run_of_cells(alone=request.speed_alone):
+        with (
+            neighbours.run_of_cells(alone=request.speed_alone),
+            Mirror(request.mlflow, self.store, self._log, self.tell) as mirror,
+        ):
             for item in self.pending.skip:
                 found = self.store.find(item.cell)
-                if found is None or found.status != "ok":  # another run may have had the room
-                    self.store.write(skipped(item, settings.command))
+                if found is None or found.status not in ("ok", *FAILED):  # another run may have had the room
+                    record = skipped(item, settings.command)
+                    self.store.write(record)
+                    if not item.unfit:  # of these a grid has thousands, and MLflow takes some ten a second
+                        mirror(record)
             if not self.pending.run:
                 return []
-            with Mirror(request.mlflow, self.store, self._log, self.tell) as mirror:
-                records: list[Record] = self._engine.run(
-                    self.pending.run, settings, workers=self.slots, started=started, ended=ended, afterwards=mirror
-                )
+            records: list[Record] = self._engine.run(
+                self.pending.run, settings, workers=self.slots, started=started, ended=ended, afterwards=mirror
+            )
             return records
 
     def _log(self, record: Record) -> Path:

@@ -38,13 +38,13 @@ from harness.running.checkpoints import checkpoints, forget_checkpoints
 from harness.running.keeping import keep, of_parents, origin, part_of
 from harness.running.learning_rates import Foresight, Pilot, TooSlow, best_rate, try_rates
 from harness.running.neighbours import Watch, watched
-from harness.running.ruler import RulerError, ruler_of_today
+from harness.running.ruler import known_ruler, wants_ruler
 from harness.running.scored import scored
 from harness.running.spending import companions_read, cost_of_all, examples_of_a_pass, flops_of_training
 from harness.running.usage import clocks, since
 from harness.running.worker_settings import Settings
 from harness.saved_models.model import KeptModel, fitted_model, trained_model
-from harness.settings import CUSTOM, Limits
+from harness.settings import Limits
 from harness.task import DataName, Row, Split, Task, fingerprint
 from harness.training import cost
 from harness.training.fit import fit, part
@@ -116,15 +116,9 @@ def _set_up(settings: Settings) -> None:
 
 
 def _ruler(cell: Cell, settings: Settings) -> Ruler | None:
-    """The machine's speed today, for a cell that others may be compared with; None where it cannot
-    be measured."""
-    if cell.tier == "mini" or cell.protocol == "smoke" or cell.budget["name"] == CUSTOM:
-        return None
-    try:
-        return ruler_of_today(settings.work / "ruler")
-    except RulerError as error:
-        print(error)
-        return None
+    """The machine's speed today, which the engine has had measured; None where that failed, or the
+    cell wants none. Measured here, it would count against the limits of the cell."""
+    return known_ruler(settings.work / "ruler") if wants_ruler(cell) else None
 
 
 def _status_of(failure: Exception) -> Status:
@@ -148,7 +142,7 @@ def _partial(cell: Cell, task: Task, examples: int) -> bool:
 
 def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
     """A cell without gradient training."""
-    entered = time.perf_counter()
+    entered = clocks()
     task = task_of(cell)
     architecture = registry.load(registry.entry("architectures", cell.architecture))
     train = training_rows(task, cell.tier, settings.data_dir, Limits.of(cell.hyperparameters).labelled)
@@ -177,7 +171,7 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
     loaded: dict[Split, Dataset] = {"train": train, "dev": dev, "test": test}
     data: dict[DataName, str] = {name: fingerprint(rows.to_list()) for name, rows in loaded.items()}
     fields = scored(cell, task, settings, watch, dev_scores, train, test, data, estimator.predict(hidden(test)))
-    fields |= of_parents(parents) | {"spent": {"examples": len(train)}}
+    fields |= of_parents(parents, cell) | {"spent": {"examples": len(train)}}
     if (tokens := asked_of.tokens(estimator)) is not None:
         fields["tokens"] = tokens
     if settings.keeps(cell):
@@ -192,7 +186,7 @@ def _fit_estimator(cell: Cell, settings: Settings, watch: Watch) -> dict[str, An
             return model(*refit.learnt_anew(estimator, fresh, shipped, task.together, rows, unlabelled))
 
         fits = refit.FOLDS - 1 if estimator.chosen_on_dev() else 1
-        keep(cell, settings, lambda: model(estimator), anew, entered, fits * took)
+        keep(cell, settings, lambda: model(estimator), anew, entered, (fits * took, fits * computed))
     speed: dict[str, Any] = {
         "train_examples_per_second": len(train) / took,
         "train_tokens_per_second": None,
@@ -245,14 +239,14 @@ def train_along(cell: Cell, settings: Settings) -> None:
 
 def _train(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
     """A cell trained by gradients."""
-    entered = time.perf_counter()
+    entered = clocks()
     if cell.devices > 1:
         devices.lead(cell, settings)
     assembly, training, pilots, kept = _fitted(cell, settings)
     fields = _score_and_measure(cell, settings, watch, assembly, training, kept)
     flops = flops_of_training(training) or fields["flops_per_example"]
     spent = cost_of_all(training, kept, pilots, flops, cell.devices)
-    fields |= of_parents(assembly.parents) | {"spent": spent}
+    fields |= of_parents(assembly.parents, cell) | {"spent": spent}
     if assembly.companions:
         fields["companions"] = companions_read(assembly.companions, training, kept, pilots, cell.devices)
     if sources := training.model.sources:
@@ -267,7 +261,9 @@ def _train(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
             return _trained_model(again, second.model, fields, name, len(again.corpus.train))
 
         made = functools.partial(_trained_model, assembly, training.model, fields, name)
-        keep(cell, settings, made, anew, entered, seconds["train"] + seconds["dev"])
+        both = seconds["train"] + seconds["dev"]
+        cores = seconds["train_processor"] / max(1e-9, seconds["train"])  # dev keeps as many of them busy
+        keep(cell, settings, made, anew, entered, (both, cores * both))
     tried = {str(lr): pilot and pilot.score for lr, pilot in pilots.items()}
     fields["training"] = kept | {
         "objective": training.objective.name,

@@ -40,10 +40,11 @@ class Part(BaseModel):
 
 class Origin(BaseModel):
     """The cell that trained a model: its key and fields, digests of its splits, and that of its
-    predictions of test; ``spent``, ``seconds`` and ``objective`` of its training, and its
-    ``lineage``, as in its record. ``refitted`` is the number of rows of a second training, on which
-    it stands: those of test are among them. ``manners`` say how files of the user's own rows were
-    read, by their endings."""
+    predictions of test; ``spent``, ``seconds`` and ``objective`` of its training, its ``lineage``
+    and, where it started from others, all that these and itself saw (``sees``), as in its record.
+    ``refitted`` is the number of rows of a second training, on which it stands: those of test are
+    among them. ``not_refitted`` is the reason why a second training that was asked for came to
+    nothing. ``manners`` say how files of the user's own rows were read, by their endings."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -55,7 +56,9 @@ class Origin(BaseModel):
     seconds: float | None = None
     objective: str | None = None
     lineage: list[dict[str, Any]] = []
+    sees: list[str] | None = None
     refitted: int | None = None
+    not_refitted: str | None = None
     manners: dict[str, Manner] = {}
 
 

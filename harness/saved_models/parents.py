@@ -19,6 +19,7 @@ from harness.kinds import Architecture
 from harness.records import Cell
 from harness.records.blocks import Ancestor
 from harness.records.code_digest import code_of_cell
+from harness.records.registered import seen
 from harness.saved_models import folder as files
 from harness.saved_models.base import KeptModel
 from harness.task import Row
@@ -100,6 +101,18 @@ class Parents:
             for ancestor in [*described.origin.lineage, _ancestor(role, described)]:
                 found.setdefault((ancestor["key"], ancestor["role"]), ancestor)
         return list(found.values())
+
+    @property
+    def sees(self) -> set[str]:
+        """Data that the parents' trainings used beside their labelled examples: that of what they
+        wrap, their companions, parents of their own, and given word vectors."""
+        found: set[str] = set()
+        for model in self.models.values():
+            origin = model.description.origin
+            found.update((seen(Cell.from_dict(origin.cell)) if origin.sees is None else origin.sees) or ())
+            if vectors := (origin.cell.get("hyperparameters") or {}).get("vectors"):
+                found.add(f"word vectors {vectors['file']} {vectors['sha256'][:8]}")
+        return found
 
     @property
     def sources(self) -> dict[str, Any]:

@@ -98,13 +98,51 @@ def _folders(results: Path) -> list[Path]:
 
 
 def is_kept(results: Path, key: str, refitted: bool = False) -> bool:
-    """True if a model of that key is kept; of ``refitted`` ones, if it was trained once more."""
+    """True if a model of that key is kept; of ``refitted`` ones, if it was trained once more or
+    could not be: a run that tried again would only risk the score that is there."""
     if not (results / MODELS / key / DESCRIPTION).is_file():
         return False
+    if not refitted:
+        return True
     try:
-        return not refitted or describe(results / MODELS / key).origin.refitted is not None
+        origin = describe(results / MODELS / key).origin
+        return origin.refitted is not None or origin.not_refitted is not None
     except ModelError:  # a damaged one is no reason to train: loading it says what is wrong
         return True
+
+
+def why_not_refitted(results: Path, key: str) -> str | None:
+    """The reason why the kept model of a key was not trained once more though that was asked for;
+    None for one that was, for another, and where none is kept."""
+    with suppress(ModelError):
+        return describe(results / MODELS / key).origin.not_refitted
+    return None
+
+
+def is_refitted(results: Path, key: str) -> bool:
+    """True if the kept model of a key learnt from rows of test too, so that it is no parent."""
+    with suppress(ModelError):
+        return is_kept(results, key) and describe(results / MODELS / key).origin.refitted is not None
+    return False
+
+
+def cell_of(results: Path, key: str) -> Cell | None:
+    """The cell that left the kept model of a key; None for a damaged one and one of no cell."""
+    try:
+        cell = Cell.from_dict(describe(results / MODELS / key).origin.cell)
+    except (ModelError, TypeError):
+        return None
+    return cell if cell.key == key else None
+
+
+def set_aside(results: Path, key: str) -> None:
+    """Rename the model of a key, if it is kept, so that it counts as not kept: to ``.KEY.old``, in
+    the place of an earlier one."""
+    folder, old = results / MODELS / key, results / MODELS / f".{key}.old"
+    if folder.is_dir():
+        shutil.rmtree(old, ignore_errors=True)
+        with suppress(FileNotFoundError):  # another run was faster
+            folder.rename(old)
 
 
 def find(model: str, results: Path) -> Path:

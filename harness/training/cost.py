@@ -19,7 +19,7 @@ from harness.data.batches import length_buckets
 from harness.data.corpus import Batch, Split
 from harness.objectives import Objective, Step
 from harness.records import UNSTABLE_ABOVE
-from harness.training.model import Model
+from harness.training.model import Model, in_format_of
 
 WARM_UP_STEPS = 5
 """First steps of a fit that no figure counts: caches fill and memory is allocated."""
@@ -124,7 +124,7 @@ def answering(model: Model, split: Split, device: torch.device | str) -> Callabl
 
     def answer(rows: np.ndarray) -> Any:
         with torch.inference_mode():
-            return model.predict(move_data_to_device(split.collate(rows), device), split)
+            return model.predict(in_format_of(model, move_data_to_device(split.collate(rows), device)), split)
 
     return answer
 
@@ -147,6 +147,7 @@ def flops_per_example(model: Model, batch: Batch) -> float | None:
     generator that packs its source by length) on a copy on the CPU, with fused layers taken apart.
     None where neither pass runs, or does nothing that the counter knows.
     """
+    batch = in_format_of(model, batch)
     for device in ("meta", "cpu"):
         for counted in (_forward, _loss):
             try:

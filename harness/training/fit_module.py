@@ -28,7 +28,7 @@ from harness.training.averaging import begun, exchange, follow, share_kept
 from harness.training.checkpoints import RESUMED
 from harness.training.cost import StepClock
 from harness.training.lazy_updates import clip_gradients, make_dense, takes_rows
-from harness.training.model import Model, on_device, predict_with_loss
+from harness.training.model import Model, in_format_of, on_device, predict_with_loss
 from harness.training.optimizers import exempt, freeze, learning_rate_factor, optimizer, parameter_groups, set_gradients
 from harness.training.selection import selection
 
@@ -102,10 +102,9 @@ class FitModule(pl.LightningModule):
             raise ValueError(
                 f"{type(objective).__name__} reads {', '.join(sorted(missing))} batches: there are none here"
             )
-        if settings.label_smoothing and not model.head.smooths:
-            raise ValueError(
-                f"training.label_smoothing: the loss of {type(model.head).__name__} has no labels to smooth"
-            )
+        if settings.label_smoothing and not model.head.smooths_above(model.encoder):
+            whose = model.encoder if model.head.smooths else model.head
+            raise ValueError(f"training.label_smoothing: the loss of {type(whose).__name__} has no labels to smooth")
         objective.begin(self.splits)
         model.head.label_smoothing = settings.label_smoothing
         freeze(model, settings)
@@ -182,7 +181,9 @@ class FitModule(pl.LightningModule):
         a fit that was over before it was resumed has none."""
         streams = self.objective.streams
         rows = zip(*(self._batches(stream, 0, 1).rows()[:count] for stream in streams), strict=False)
-        batches = [{s: self.splits[s].collate(r) for s, r in zip(streams, each, strict=True)} for each in rows]
+        batches = [
+            {s: self._given(self.splits[s].collate(r)) for s, r in zip(streams, each, strict=True)} for each in rows
+        ]
         return [Step(each, self.objective.settled_after, None, self.seed, 1) for each in batches]
 
     def _rows_of_epoch(self, stream: str) -> list[np.ndarray]:
@@ -203,9 +204,11 @@ class FitModule(pl.LightningModule):
             self.objective, settings.decay_exempt, "objective"
         )
         self.trained = self.objective.trained(self.model)
+        players = self.objective.players(self.model).values()
+        names = [name for name, _ in itertools.chain(*players)]
         optimizers = [
-            optimizer(parameter_groups(parameters, settings, self.lr, left_out), settings, self.lr)
-            for parameters in self.objective.players(self.model).values()
+            optimizer(parameter_groups(parameters, settings, self.lr, left_out, names), settings, self.lr)
+            for parameters in players
         ]
         self.steps_per_epoch = self.steps_of_epoch(self.trainer.world_size)
         self.own_steps_per_epoch = self.steps_on("labelled", self.trainer.world_size)
@@ -234,7 +237,11 @@ class FitModule(pl.LightningModule):
             )
         for rows in chunk:
             streams = [(s, r) for s, r in zip(self.objective.streams, rows, strict=True) if r is not None]
-            self.optimise({s: on_device(self.splits[s].collate(r), self.device) for s, r in streams})
+            self.optimise({s: self._given(on_device(self.splits[s].collate(r), self.device)) for s, r in streams})
+
+    def _given(self, batch: Batch) -> Batch:
+        """A batch as the model takes it."""
+        return in_format_of(self.model, batch)
 
     def optimise(self, batches: dict[str, Batch]) -> None:
         """One step of the optimiser, or of each.

@@ -63,11 +63,6 @@ class WordTable(nn.Module):
         if use == "multichannel":
             self.static = nn.Embedding.from_pretrained(weights.clone(), freeze=given is not None, padding_idx=0)
 
-    @property
-    def tunes(self) -> bool:
-        """True if training moves the vectors."""
-        return self.tuned.weight.requires_grad
-
     def forward(self, batch: Any) -> Any:
         if self.training and self.once is not None:
             drawn = torch.rand(batch.ids.shape, device=batch.ids.device) < self.unknown_rate
@@ -177,6 +172,23 @@ def on_device(batch: Any, device: torch.device | str) -> Any:
     from pytorch_lightning.utilities import move_data_to_device  # which takes a second to import
 
     return move_data_to_device(batch, device)
+
+
+def in_format_of(model: nn.Module, batch: Batch) -> Batch:
+    """The batch with the fractions of its inputs in the format of the model's parameters.
+
+    Lightning changes the format of the parameters (64 bits, bfloat16 throughout), but of a batch it
+    sees the row numbers alone. At 32 bits nothing is looked through.
+    """
+    parameter = next(model.parameters(), None)
+    if parameter is None or parameter.dtype == torch.float32:
+        return batch
+    from lightning_utilities.core.apply_func import apply_to_collection
+
+    def changed(numbers: Tensor) -> Tensor:
+        return numbers.to(parameter.dtype) if numbers.is_floating_point() else numbers
+
+    return batch._replace(inputs=apply_to_collection(batch.inputs, Tensor, changed))
 
 
 def build(
@@ -298,7 +310,7 @@ def _over_batches(
     model.eval()
     with torch.inference_mode():
         for rows in length_buckets(split.padded_lengths, batch_size, None, groups):
-            batch = on_device(split.collate(rows), device)
+            batch = in_format_of(model, on_device(split.collate(rows), device))
             for row, prediction in zip(rows, answer(batch), strict=True):
                 predictions[row] = prediction
     model.train(was_training)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -41,17 +41,21 @@ def optimizer(groups: list[dict[str, Any]], settings: TrainingSettings, lr: floa
 
 
 def parameter_groups(
-    parameters: Iterable[tuple[str, nn.Parameter]], settings: TrainingSettings, lr: float, exempt: frozenset[str]
+    parameters: Iterable[tuple[str, nn.Parameter]],
+    settings: TrainingSettings,
+    lr: float,
+    exempt: frozenset[str],
+    others: Collection[str] = (),
 ) -> list[dict[str, Any]]:
     """Trained parameters in groups of one rate and one weight decay.
 
     ``parameters`` have their names in the model; those named in ``exempt`` (see :func:`exempt`)
-    have no weight decay. A pattern of ``settings.groups`` that matches no parameter raises
-    ``ValueError``.
+    have no weight decay. A pattern of ``settings.groups`` that matches no parameter, and none of
+    the ``others`` that another optimiser moves, raises ``ValueError``.
     """
     named = list(parameters)
     for pattern, _ in settings.groups:
-        if not any(fnmatchcase(name, pattern) for name, _ in named):
+        if not any(fnmatchcase(name, pattern) for name in (*(name for name, _ in named), *others)):
             raise ValueError(f"training.groups: no parameter is called {pattern!r}; there is {named[0][0]}, ...")
     trained = [(name, parameter) for name, parameter in named if parameter.requires_grad]
     layers = 1 + max((layer for name, _ in trained if (layer := _layer(name)) is not None), default=0)

@@ -384,6 +384,17 @@ def test_sync_with_a_server_that_does_not_answer_fails_with_one_line(run, comman
     assert (code, err.count("\n")) == (1, 1)
 
 
+@pytest.mark.parametrize("by", ["option", "variable"])
+def test_sync_with_none_says_that_there_is_nothing_to_do(command, monkeypatch, by):
+    """Whoever has set the variable for all runs of a cluster read that MLflow does not write to
+    folders any more, and that this very command mends it."""
+    if by == "variable":
+        monkeypatch.setenv("ARCHBENCH_MLFLOW", "none")
+    code, _, err = command("sync", "--results", "results", *(["--mlflow", "none"] if by == "option" else []))
+    assert (code, "--mlflow none" in err, "sqlite:///" in err) == (2, True, True), err
+    assert not Path("results").exists()
+
+
 def test_ui_without_runs_says_how_to_get_some(command):
     code, _, err = command("ui", "--results", "results")
     assert (code, "archbench run" in err) == (2, True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import socket
 import subprocess
 import sys
 from collections import Counter
@@ -19,6 +18,7 @@ from harness import registry
 from harness.data import corpus, encodings
 from harness.data.loaded_rows import training_rows
 from harness.errors import DataError
+from harness.files import machine
 from harness.objectives import Supervised
 from harness.problems.base import Problem
 from harness.ragged import Ragged
@@ -299,7 +299,7 @@ def dead() -> int:
 
 def test_what_a_killed_cell_left_half_written_is_swept_at_the_next_start(tmp_path, dead):
     """In the middle of its cache, or of a checkpoint: it is nobody's, and may be large."""
-    store, host = Store(tmp_path), socket.gethostname()
+    store, host = Store(tmp_path), machine()
     toy_corpus(cache=tmp_path / "work" / "encoded")
     encoded = next((tmp_path / "work").rglob("view.json")).parent
     whole = list((tmp_path / "work").rglob("*"))

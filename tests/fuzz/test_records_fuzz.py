@@ -24,6 +24,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from harness.errors import RecordError
+from harness.files import machine
 from harness.leaderboard.board import LeaderboardError, read_published
 from harness.leaderboard.tables.gaps import read_reported
 from harness.records import Cell, Record, Store
@@ -239,7 +240,7 @@ def test_gaps(attempt, tmp_path, content):
         assert gap.task and gap.architecture
 
 
-LEASE = {"host": socket.gethostname(), "pid": os.getpid(), "began": 1.5}
+LEASE = {"host": socket.gethostname(), "machine": machine(), "pid": os.getpid(), "began": 1.5}
 
 
 @fuzz

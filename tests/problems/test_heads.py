@@ -154,6 +154,25 @@ def test_an_encoder_that_scores_the_classes_itself_keeps_its_scores_and_its_loss
     assert head.decode(encoder, outputs, batch(2), None) == ["yes", "no"]
 
 
+def test_labels_are_smoothed_in_each_rows_loss_where_the_encoder_scores_the_classes_itself():
+    """Whoever sums the losses of rows (`reduction`) would record a smoothing that did nothing."""
+
+    class Scoring(TextEncoder):
+        def __init__(self, classes: int):
+            super().__init__()
+
+    encoder = Scoring(2)
+    head = Classify(encoder, classes("no", "yes"))
+    head.label_smoothing = 0.2
+    scores, labels = torch.tensor([[1.0, 2.0], [4.0, 3.0]]), torch.tensor([0, 1])
+    assert head.smooths_above(encoder)
+    losses = head.row_losses(encoder, scores, labels)
+    torch.testing.assert_close(losses.mean(), head.loss(encoder, scores, labels))
+    plain = torch.stack([encoder.objective(scores[i : i + 1], labels[i : i + 1]) for i in range(2)])
+    assert torch.equal(head.eval().row_losses(encoder, scores, labels), plain)
+    assert not torch.equal(losses, plain)
+
+
 def test_rows_of_the_softmax_layer_are_rescaled_to_the_norm_that_the_encoder_asks_for():
     encoder = Given(None, size=3)
     encoder.head_max_norm, encoder.head_bias = 2.0, False

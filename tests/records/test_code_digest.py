@@ -325,6 +325,16 @@ def test_a_record_of_other_code_is_told_from_one_of_this(make_cell):
     assert made_by_other_code([same, older, silent, mended, version, part, gone]) == [older, mended]
 
 
+def test_what_started_from_other_code_is_made_by_other_code(make_cell):
+    """`archbench run` said so of a child, and its page and MLflow that it was of this code."""
+    code = code_of_cell(make_cell("dan"))
+    parent = Record.skeleton(make_cell("dan"), "ok", code=code | {"architecture": "0" * 64})
+    lineage = [{"key": parent.key, "role": "weights", "architecture": "dan", "task": "sst2"}]
+    child = Record.skeleton(make_cell("bilstm"), "ok", code=code_of_cell(make_cell("bilstm")), lineage=lineage)
+    assert made_by_other_code([child, parent]) == [child, parent]
+    assert made_by_other_code([child]) == []
+
+
 def test_digests_are_computed_once_for_a_grid(make_cell, monkeypatch):
     """Thousands of cells are a few names."""
     code, asked, digest = code_of_cell(make_cell("dan")), [], code_digest._digest

@@ -153,6 +153,12 @@ def test_all_that_a_chain_of_weights_has_read_is_seen():
     chain = taught_by("weights", "squad_sentences")
     chain["lineage"] = [*taught_by("weights", "text_mix")["lineage"], *chain["lineage"]]
     assert group_of(made(**chain)).sees == ("training rows of squad_sentences", "training rows of text_mix")
+    teacher = taught_by("teacher", "sst2", TRAIN)
+    vectors = {"architecture": "skipgram", "task": "text_mix", "key": "3" * 16, "role": "vectors"}
+    teacher["lineage"] = [vectors, *teacher["lineage"]]
+    assert group_of(made(**teacher)).sees == ("training rows of text_mix",), "the teacher began with its vectors"
+    own = KNOWN["hyperparameters"] | {"parents": {"vectors": PARENT | {"key": "3" * 16}}}
+    assert group_of(made(hyperparameters=own, lineage=[vectors])).sees == (), "the group has its own vectors"
     skipped = made(hyperparameters=chain["hyperparameters"], sees=["labels of phrases"])
     assert group_of(skipped).sees == ("labels of phrases", "training rows of squad_sentences")
     assert group_of(made(**chain, sees=None)).sees is None, "an old record does not say what else it saw"

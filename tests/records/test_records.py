@@ -8,9 +8,9 @@ import importlib.metadata
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from harness.errors import RecordError
+from harness.files import ABANDONED_S, machine, taking_the_place_of
 from harness.records import STATUSES, Cell, Record, Store, environment, provenance
 from harness.records import record as schema
 
@@ -654,22 +655,40 @@ def test_a_record_holds_no_password_of_its_command(make_cell):
     assert record.command.endswith("'a.b=http://no.user/x@y'")
 
 
-def test_half_written_files_of_the_dead_are_swept_away(tmp_path, make_cell):
+def test_half_written_files_of_the_dead_are_swept_away(tmp_path, monkeypatch, make_cell):
     """A kill in the middle of a write must leave nothing that somebody takes for a result, and harm
     nobody who is writing now."""
     store = Store(tmp_path)
     kept = store.write(Record.skeleton(make_cell(), "ok"))
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()
-    host = socket.gethostname()
-    names = {f"dead-{host}": (host, child.pid), "alive": (host, os.getpid()), "other": ("elsewhere", child.pid)}
-    files = {name: kept.with_name(f".x.json.{host}~{pid}~0123abcd.tmp") for name, (host, pid) in names.items()}
+    with monkeypatch.context() as then:
+        then.setattr(os, "getpid", lambda: child.pid)
+        killed = taking_the_place_of(kept)
+        killed.__enter__().write_text("{")
+    names = {"alive": (machine(), os.getpid()), "other": ("else.where", child.pid), "old": ("else.where", os.getpid())}
+    files = {name: kept.with_name(f".x.{name}.json.{at}~{pid}~0123abcd.tmp") for name, (at, pid) in names.items()}
     for file in files.values():
         file.write_text("{")
+    long_ago = time.time() - ABANDONED_S - 5
+    os.utime(files["old"], (long_ago, long_ago))
     store.sweep()
-    assert {name: file.exists() for name, file in files.items()} == {
-        f"dead-{host}": False,
-        "alive": True,
-        "other": True,
-    }
-    assert kept.exists()
+    assert set(kept.parent.iterdir()) == {kept, files["alive"], files["other"]}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="boots have names on Linux")
+def test_what_another_machine_with_this_name_is_writing_is_left_alone(tmp_path, monkeypatch, make_cell):
+    """Copies of one virtual machine share a results folder: the start of a run on one of them cost
+    the other the record or model that it was writing."""
+    store, ended = Store(tmp_path), subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    (tmp_path / "boot_id").write_text("another boot\n")
+    with monkeypatch.context() as there:
+        there.setattr("harness.files.BOOT", tmp_path / "boot_id")
+        there.setattr(os, "getpid", lambda: ended.pid)
+        path = store.path(make_cell())
+        writing = taking_the_place_of(path)
+        writing.__enter__().write_text("{}")
+    store.sweep()
+    writing.__exit__(None, None, None)
+    assert path.read_text() == "{}"

@@ -14,12 +14,14 @@ import time
 import psutil
 import pytest
 
+from harness import files
 from harness.running import cell_locks as module
 from harness.running.cell_locks import Leases
 
 
 def write(leases: Leases, cell, **fields) -> None:
-    me = {"host": socket.gethostname(), "pid": os.getpid(), "began": psutil.Process().create_time()}
+    me = {"host": socket.gethostname(), "machine": files.machine(), "pid": os.getpid()}
+    me["began"] = psutil.Process().create_time()
     (leases.folder / f"{cell.key}.json").write_text(json.dumps(me | fields))
 
 
@@ -67,17 +69,29 @@ def test_a_clock_that_is_set_frees_no_cell_of_a_living_process(leases, make_cell
     assert not Leases(leases.folder).take(make_cell())
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="boots have names on Linux")
-def test_a_lease_from_before_the_machine_started_anew_is_free(leases, make_cell, monkeypatch, tmp_path):
-    """The same number at the same tick, after another boot: another process."""
-    assert leases.take(make_cell())
-    (tmp_path / "boot_id").write_text("another boot\n")
-    monkeypatch.setattr(module, "BOOT", tmp_path / "boot_id")
-    assert Leases(leases.folder).take(make_cell())
+@pytest.mark.skipif(sys.platform != "linux", reason="boots and namespaces have names on Linux")
+@pytest.mark.parametrize("mark", ["BOOT", "IDS"])
+def test_a_lease_of_another_machine_with_this_name_holds_while_it_is_touched(
+    leases, make_cell, monkeypatch, tmp_path, mark
+):
+    """Copies of one virtual machine on one results folder, or containers with one name, would run
+    every cell twice. A machine that was started anew gets its former cells after the same wait."""
+    cell = make_cell()
+    assert leases.take(cell)
+    if mark == "BOOT":
+        (tmp_path / "other").write_text("another boot\n")
+    else:
+        (tmp_path / "other").symlink_to("pid:[1]")
+    monkeypatch.setattr(files, mark, tmp_path / "other")
+    assert not Leases(leases.folder).take(cell)
+    old = time.time() - module.LEASE_EXPIRY_S - 5
+    os.utime(leases.folder / f"{cell.key}.json", (old, old))
+    assert Leases(leases.folder).take(cell)
 
 
 def test_a_lease_of_an_older_archbench_holds(leases, make_cell):
-    write(leases, make_cell())
+    """It noted no machine, and its run goes on while a newer one starts."""
+    write(leases, make_cell(), machine=None)
     assert not leases.take(make_cell())
 
 
@@ -96,7 +110,7 @@ def test_a_lease_from_another_machine_holds_while_it_is_touched(leases, make_cel
     """Its process cannot be looked up from here; by the file system's clock, this machine's own
     does not matter."""
     cell = make_cell()
-    write(leases, cell, host="elsewhere", pid=1)
+    write(leases, cell, machine="elsewhere", pid=1)
     assert not leases.take(cell)
     path = leases.folder / f"{cell.key}.json"
     old = time.time() - module.LEASE_EXPIRY_S - 5

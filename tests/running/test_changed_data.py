@@ -286,6 +286,39 @@ def change(family: Family) -> None:
     (family.data / "train.json").write_text(json.dumps(rows(4, 5)))
 
 
+def test_files_in_a_linked_folder_are_data_too(family):
+    """A corpus on a larger disk is linked into the data folder. Changed files were never noticed
+    there, and two rows of a table were scored on other test sets."""
+    disk, shades = family.data.parent / "disk", family.data / "shades"
+    shades.rename(disk)
+    shades.symlink_to(disk)
+    assert family.plan().pending.run == []
+    (disk / "test.json").write_text(json.dumps(rows(2, 40)))
+    assert family.plan().pending.run == [family.younger]
+
+
+def test_links_that_lead_back_cost_nothing_and_one_that_is_set_anew_is_seen(folder):
+    """Two links to the data folder below itself have more paths than a run has time for; and the
+    release that a link names may be there by its own name too."""
+
+    def signature() -> str:
+        return DataFolder(folder, folder.parent / "cache.json").signature
+
+    for name in ("old", "one", "two"):
+        (folder / name).mkdir()
+        (folder / name / "train.json").write_text(name)
+    for place in (folder, folder / "one", folder / "two"):
+        for name in ("back", "home"):
+            (place / name).symlink_to(folder)
+    current = folder / "used"
+    current.symlink_to(folder / "one")
+    before = signature()
+    assert signature() == before
+    current.unlink()
+    current.symlink_to(folder / "two")
+    assert signature() != before
+
+
 OTHER_CHILD = {"overrides": ["younger.hidden=3"]}
 
 

@@ -3,6 +3,7 @@ does not come last."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -39,6 +40,24 @@ def test_a_cell_takes_what_its_other_seeds_took():
     estimate = Estimate([took(10.0), took(20.0, seed=1), took(9999.0, "rnn", status="failed")])
     assert estimate(record(seed=7).cell) == 15.0
     assert Estimate([])(record().cell) is None
+
+
+def test_what_a_limit_cut_off_is_no_time_of_a_cell():
+    """A retry without the limit of three seconds was foretold to take three seconds."""
+    cut = took(3.0, "gru", status="timeout")
+    assert Estimate([trained(50.0), cut])(cut.cell) > 30.0
+    assert Estimate([cut])(cut.cell) == 3.0, "the least that it takes"
+    assert Estimate([trained(1.0), took(90.0, "gru", status="timeout")], limit=100.0)(cut.cell) == 90.0
+
+
+def test_cells_of_other_settings_are_no_other_seeds():
+    """A hundred passes were foretold to take as long as five."""
+    longer = {"training": {"epochs": 20 * PASSES}}
+    cell = trained(0).cell
+    cell = dataclasses.replace(cell, hyperparameters=cell.hyperparameters | longer)
+    estimate = Estimate([trained(50.0)])
+    assert estimate(trained(0, seed=3).cell) == pytest.approx(1.4 * 50)
+    assert estimate(cell) > 15 * 50
 
 
 def test_records_that_tell_no_training_are_averaged():

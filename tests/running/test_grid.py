@@ -176,6 +176,23 @@ def test_an_override_that_cannot_be_meant_is_refused(override, message):
     assert override in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("learning_rates=['a']", "-o toy_seq.training.lr: 'a' is not a positive number"),
+        ("learning_rates=None", "-o toy_seq.training.lr: None is not a positive number"),
+        ("betas=0.9", "-o toy_seq.training.betas: 0.9 is not two shares"),
+        ("min_steps=-4", "-o toy_seq.training.min_steps: -4 is not a whole number from 0"),
+        ("groups=['table.*',2.0]", "-o toy_seq.training.groups: ('table.*', 2.0) is not a list of pairs"),
+    ],
+)
+def test_an_override_that_no_training_can_have_is_refused_before_the_grid(override, message):
+    """Each ended in a traceback, and with it the cells of all other architectures of the grid."""
+    with pytest.raises(UsageError) as caught:
+        plan("toy_seq", overrides=[f"toy_seq.training.{override}"])
+    assert message in str(caught.value)
+
+
 def test_a_setting_of_the_view_is_part_of_a_cell_only_where_it_is_another():
     """The cells of committed records keep their keys."""
     usual = only("dan", "sst2", protocol="paper")

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 import subprocess
 import sys
+import warnings
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import pytest
 
 from harness.records import Record
 from harness.running import ruler as module
-from harness.running.ruler import CELL, RulerError, measure, rescaled, ruler_of_today
+from harness.running import worker
+from harness.running.engines import local
+from harness.running.ruler import CELL, RulerError, have_ruler, known_ruler, measure, rescaled, ruler_of_today
 from tests.support.made_records import record
 
 FROZEN = {1: "330491d257ccdc1e66060cd835a2abc54df614ded47b6d75c5c142a409bb89fc"}
@@ -115,6 +120,72 @@ def test_a_cell_that_does_not_end_well_is_an_error_with_its_reason(fake, monkeyp
     with pytest.raises(RulerError, match=f"the ruler cannot be measured.*{message}"):
         ruler_of_today(fake)
     assert not list(fake.glob("*.json"))
+
+
+@pytest.mark.usefixtures("light_server")
+def test_a_cell_does_not_pay_for_the_ruler_with_its_limits(fake, make_cell, make_settings, monkeypatch):
+    """Below the cost of a measurement each cell of a grid would end as a timeout: the first, and as
+    nothing was measured then, all others."""
+    module.CELL.write_text(f"import time; time.sleep(1)\n{module.CELL.read_text()}")
+    settings, start, known = make_settings(timeout=1.0), ForkServerProcess.start, []
+
+    def starting(process):
+        known.append(known_ruler(settings.work / "ruler"))
+        start(process)
+
+    monkeypatch.setattr(ForkServerProcess, "start", starting)
+    cell = make_cell("fine", tier="local", protocol="equal")
+    records = local.run([cell], settings, workers=1, function="tests.support.fake_cells:run_cell")
+    assert [each.status for each in records] == ["ok"]
+    assert [each and each["examples_per_second"] for each in known] == [1001.0], "measured before the cell starts"
+
+
+def test_a_cell_only_reads_the_ruler(make_cell, make_settings, monkeypatch):
+    """It would measure at the cost of its own limits; one of mini is compared with nothing."""
+    settings, cell = make_settings(), make_cell(tier="local", protocol="equal")
+    found = _ruler(7) | {"measured": module.now()}
+    monkeypatch.setattr(module, "measure", lambda: found)
+    assert worker._ruler(cell, settings) is None
+    have_ruler(settings.work / "ruler")
+    assert worker._ruler(cell, settings) == found
+    assert worker._ruler(make_cell(protocol="equal"), settings) is None
+
+
+@pytest.mark.usefixtures("light_server")
+def test_the_ruler_is_timed_under_the_settings_of_a_cell(make_cell, make_settings, monkeypatch):
+    """With other settings of malloc it would be half as fast: no speed would fit those of earlier
+    runs."""
+    found = []
+    monkeypatch.setattr(
+        local, "have_ruler", lambda folder: found.append({**os.environ}.items() >= local.MALLOC.items())
+    )
+    cells = [make_cell("fine", tier="local", protocol="equal"), make_cell("fine", tier="local"), make_cell("fine")]
+    local.run(cells, make_settings(), workers=1, function="tests.support.fake_cells:run_cell")
+    assert found == [True], "and not for cells that are compared with nothing"
+
+
+def test_a_ruler_that_cannot_be_measured_is_tried_once_a_day(fake, monkeypatch):
+    """Else a run of many cells would wait before each of them, and say the same."""
+    monkeypatch.setattr(module, "now", lambda: "2031-05-06T00:00:00+00:00")
+    good = module.CELL.read_text()
+    module.CELL.write_text("raise MemoryError('none left')")
+    with pytest.warns(UserWarning, match="records will have no ruler: .* none left"):
+        have_ruler(fake)
+    module.CELL.write_text(good)
+    with warnings.catch_warnings(action="error"):
+        have_ruler(fake)
+    assert known_ruler(fake) is None
+    monkeypatch.setattr(module, "now", lambda: "2031-05-07T00:00:00+00:00")
+    have_ruler(fake)
+    assert known_ruler(fake) is not None
+
+
+def test_a_lock_that_nobody_gives_back_holds_no_run_up(fake, monkeypatch):
+    """A run that measures and was stopped (Ctrl-Z) would hold up every other one for ever."""
+    monkeypatch.setattr(module, "PATIENCE", 0.1)
+    fake.mkdir()
+    with module.FileLock(fake / f"{module._machine()}.lock"), pytest.raises(RulerError, match="another run"):
+        ruler_of_today(fake)
 
 
 def _ruler(rate: float, version: int = 1):

@@ -386,6 +386,15 @@ def test_word_vectors_from_a_file_decide_the_width(make_settings, tmp_path):
     assert record.hyperparameters["vectors"]["dims"] == 5
 
 
+@pytest.mark.parametrize(("factor", "tuned"), [(1.0, True), (0.0, False)])
+def test_vectors_that_a_group_freezes_are_not_said_to_be_tuned(make_settings, factor, tuned):
+    """Readers of the record would take vectors that stayed random for trained ones."""
+    cell = planned_cell("avg_vectors", "sst2", f'avg_vectors.training.groups=[["table.*",{factor}]]')
+    assembly = Assembly(cell, make_settings())
+    assembly.training_of(assembly.model(0), 0.1)
+    assert assembly.vectors == {"name": "none", "dims": assembly.dims, "tuned": tuned}
+
+
 def test_the_settings_of_the_view_can_be_overridden_and_stand_in_the_record(make_settings):
     """Kim's words seen once are other words than the usual ones."""
     usual, all_words = (

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,14 +15,17 @@ from mlflow import pyfunc
 
 from harness import registry
 from harness.errors import ModelError, UsageError
-from harness.records import Record, Store
+from harness.records import Cell, Record, Store
 from harness.running import parents
+from harness.running.keeping import of_parents
+from harness.running.pending import Planned
 from harness.running.progress import show
 from harness.running.session import Session
 from harness.running.worker import run_cell
 from harness.saved_models import served, storage
 from harness.saved_models.folder import describe, read, write
 from harness.saved_models.model import load
+from harness.saved_models.parents import Parents
 from tests.support import sessions
 from tests.support.sessions import carried_out
 
@@ -255,6 +260,82 @@ def test_what_started_from_a_model_of_other_code_is_of_other_code_too(tmp_path: 
     assert names(settled) == [] and settled.pending.changed == []
 
 
+def of_other_code(record: Record) -> Record:
+    return record.model_copy(update={"code": record.code | {"architecture": "0" * 64}})
+
+
+def test_a_run_that_is_cut_leaves_no_parent_of_the_old_code(tmp_path: Path) -> None:
+    """The same command went on with the child alone, from the old parent's weights, and no later
+    run could tell."""
+    records = carried_out(session(tmp_path, "mean_after"))
+    Store(tmp_path).write(of_other_code(records["mean_words"]))
+    session(tmp_path, "mean_after", changed=True)  # both records are set aside, and then it is cut
+    for changed in (True, False):
+        assert sorted(names(session(tmp_path, "mean_after", changed=changed))) == ["mean_after", "mean_words"]
+    assert (tmp_path / storage.MODELS / f".{records['mean_words'].key}.old" / "model.json").is_file()
+
+
+def test_a_dry_run_sets_no_model_aside(tmp_path: Path) -> None:
+    records = carried_out(session(tmp_path, "mean_after"))
+    Store(tmp_path).write(of_other_code(records["mean_words"]))
+    session(tmp_path, "mean_after", changed=True, dry_run=True)
+    assert storage.is_kept(tmp_path, records["mean_words"].key)
+
+
+def test_a_parent_that_failed_after_it_was_kept_is_none(tmp_path: Path) -> None:
+    """It was kept, and ended while it was measured: the next run started its children."""
+    parent = carried_out(session(tmp_path, "mean_after"))["mean_words"]
+    error = {"type": "RuntimeError", "message": "it broke", "log": None}
+    Store(tmp_path).write(Record.skeleton(parent.cell, "failed", error=error))
+    planned = session(tmp_path, "mean_after", overrides=["mean_after.training.batch_size=7"])
+    assert names(planned) == [] and "ended failed: it broke" in planned.pending.skip[0].reason
+
+
+def test_children_of_a_kept_model_that_nobody_planned_are_of_other_code_too(tmp_path: Path) -> None:
+    """A parent with settings of its own is found as it was kept, and `--changed` trains it as it
+    was."""
+    kept = carried_out(session(tmp_path, "mean_words", overrides=["mean_words.training.batch_size=7"], keep=True))
+    child = carried_out(session(tmp_path, "mean_after"))
+    assert [*child] == ["mean_after"]
+    Store(tmp_path).write(of_other_code(kept["mean_words"]))
+    assert [record.architecture for record in session(tmp_path, "mean_after").pending.changed] == ["mean_after"]
+    again = session(tmp_path, "mean_after", changed=True)
+    assert {cell.key for cell in again.pending.run} == {kept["mean_words"].key, child["mean_after"].key}
+    carried_out(again)
+    assert session(tmp_path, "mean_after", changed=True).pending.changed == []
+
+
+def test_a_model_that_learnt_from_test_is_no_parent(tmp_path: Path) -> None:
+    """Its child ended as failed, and stayed so when the model had been removed."""
+    record = carried_out(session(tmp_path, "mean_words", refit=True))["mean_words"]
+    planned = session(tmp_path, "mean_after")
+    assert names(planned) == [] and f"archbench models --remove {record.key}" in planned.pending.skip[0].reason
+    storage.remove(record.key, tmp_path)
+    assert sorted(names(session(tmp_path, "mean_after"))) == ["mean_after", "mean_words"]
+
+
+def test_a_model_that_learnt_from_test_is_passed_over_where_another_can_be_trained(tmp_path: Path) -> None:
+    carried_out(session(tmp_path, "mean_words", refit=True, overrides=["mean_words.training.batch_size=7"]))
+    assert sorted(names(session(tmp_path, "mean_after"))) == ["mean_after", "mean_words"]
+
+
+def test_a_failure_that_cannot_run_again_stands(tmp_path: Path) -> None:
+    """`--retry-failed` without the memory for it wrote `skipped` over the timeout."""
+    planned = session(tmp_path, "mean_words", "weights=none")
+    cell = planned.pending.run.pop()
+    planned.pending.skip.append(Planned(cell, "its fit needs more memory"))
+    Store(tmp_path).write(Record.skeleton(cell, "timeout"))
+    planned.run()
+    assert Store(tmp_path).find(cell).status == "timeout"
+
+
+def test_a_model_of_an_older_version_of_its_task_is_no_parent(tmp_path: Path) -> None:
+    """It learnt from the labels that were mended since."""
+    (cell,) = session(tmp_path, "mean_words").pending.run
+    assert parents._is_like(cell, cell, "sst2")
+    assert not parents._is_like(dataclasses.replace(cell, task_version=cell.task_version - 1), cell, "sst2")
+
+
 def test_the_children_of_a_parent_that_failed_are_skipped_with_the_reason(tmp_path: Path) -> None:
     broken = dict(overrides=["mean_words.breaks=True"])
     assert carried_out(session(tmp_path, "mean_words", **broken))["mean_words"].status == "failed"
@@ -276,6 +357,40 @@ def test_a_family_is_in_one_part_of_a_grid(tmp_path: Path) -> None:
     parts = [session(tmp_path, "mean_last,word_table", seeds=range(6), shard=f"{n}/3") for n in range(3)]
     keys = [{cell.key for cell in part.pending.run} for part in parts]
     assert sum(map(len, keys)) == len(set.union(*keys)) == 6 * 4
+
+
+def test_a_grandparent_of_two_branches_is_trained_in_one_part(tmp_path: Path) -> None:
+    """Two machines trained the same BERT for some hours each."""
+    asked = dict(tasks="sst2", protocol="paper", seeds=(0, 1, 2))
+    parts = [session(tmp_path, "distilbert,minilm", shard=f"{n}/5", **asked) for n in range(5)]
+    keys = [cell.key for part in parts for cell in part.pending.run]
+    assert len(keys) == len({*keys}) == 3 * 5
+
+
+@pytest.mark.parametrize(
+    ("architecture", "settings", "sees"),
+    [
+        ("adversarial", {"wraps": "tree_lstm"}, {"labels of phrases"}),
+        ("mtl_rnn_shared", {"companions": ["imdb"]}, {"training rows of imdb"}),
+        (
+            "bilstm",
+            {"vectors": {"file": "glove.txt", "sha256": "ab" * 32, "dims": 50}},
+            {"word vectors glove.txt abababab"},
+        ),
+    ],
+)
+def test_all_that_a_parent_saw_is_seen(architecture: str, settings: dict, sees: set[str]) -> None:
+    """Its student was ranked with systems that saw labels alone; and so was the student's own."""
+    cell = Cell(architecture, 1, "sst2", 1, "local", "equal", settings, 0)
+    origin = SimpleNamespace(key=cell.key, cell=cell.to_dict(), sees=None, refitted=None)
+    model = SimpleNamespace(description=SimpleNamespace(origin=origin))
+    told = Parents({"teacher": {"key": cell.key}}, Path(), lambda folder: model)
+    assert told.sees == sees
+    student = Cell("xtreme_distil", 1, "sst2", 1, "local", "equal", {"companions": ["sst5"]}, 0)
+    fields = of_parents(SimpleNamespace(models={"teacher": model}, ancestors=[], sources={}, sees=sees), student)
+    assert fields["sees"] == sorted({"training rows of sst5", *sees})
+    origin.sees = ["what its own parents saw"]
+    assert told.sees >= {"what its own parents saw"}
 
 
 # Learning.

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
-from typing import get_args
+from types import SimpleNamespace
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 
 from architectures.classical.naive_bayes import NaiveBayes
 from harness import registry
+from harness.cli.showing import run_and_show
 from harness.errors import ModelError
 from harness.kinds import made
 from harness.problems import problem
-from harness.records import Store
-from harness.running import refit
+from harness.records import Cell, Store
+from harness.running import keeping, refit, worker
 from harness.running.grid import hyperparameters
 from harness.running.request import Request
 from harness.running.session import Session
+from harness.running.usage import clocks
 from harness.running.worker import run_cell
+from harness.running.worker_settings import Settings
 from harness.saved_models import storage
+from harness.saved_models.folder import Origin
 from harness.saved_models.parents import Parents
 from harness.task import Row, Split
 from tests.saved_models.cells import kept_cell, loaded
@@ -170,7 +176,8 @@ def test_a_second_training_that_fails_leaves_the_scored_model(tmp_path: Path, mo
     monkeypatch.setattr(refit, "trained", fails)
     record = kept_cell("dan", "sst2", tmp_path, refit=True)
     assert record.status == "ok" and "not refitted: RuntimeError: no such luck" in capsys.readouterr().out
-    assert loaded(record, tmp_path).description.origin.refitted is None
+    origin = loaded(record, tmp_path).description.origin
+    assert (origin.refitted, origin.not_refitted) == (None, "RuntimeError: no such luck")
 
 
 def test_a_second_training_for_which_there_is_no_time_is_left_out(tmp_path: Path, monkeypatch, capsys) -> None:
@@ -178,7 +185,74 @@ def test_a_second_training_for_which_there_is_no_time_is_left_out(tmp_path: Path
     monkeypatch.setattr("harness.running.keeping.SLOWER", 1e9)
     record = kept_cell("dan", "sst2", tmp_path, refit=True, timeout=600.0)
     assert record.status == "ok" and "a second training would pass the cell's limit" in capsys.readouterr().out
-    assert loaded(record, tmp_path).description.origin.refitted is None
+    origin = loaded(record, tmp_path).description.origin
+    assert origin.refitted is None and "limit of 600 s (--timeout)" in origin.not_refitted
+
+
+def keeps(tmp_path: Path, monkeypatch, spent: tuple[float, float], took: tuple[float, float], **limits: float) -> str:
+    """The name of the model that a cell keeps which has used and trained so many seconds of the
+    clock and of the processor."""
+    written: list[str] = []
+
+    def model(name: str) -> Any:
+        origin = Origin(key="", cell={}, data={}, predictions=None)
+        return SimpleNamespace(write=lambda folder: written.append(name), description=SimpleNamespace(origin=origin))
+
+    monkeypatch.setattr(keeping, "since", lambda entered: spent)
+    settings = Settings(tmp_path, None, (), 1, None, None, tmp_path / "work", refit=True)
+    cell = Cell("dan", 1, "sst2", 1, "mini", "smoke", {}, 0)
+    limited = dataclasses.replace(settings, **limits)
+    keeping.keep(cell, limited, lambda: model("as scored"), lambda: model("again"), (0.0, 0.0), took)
+    return written[0]
+
+
+def test_each_limit_of_a_second_training_has_its_own_clock(tmp_path: Path, monkeypatch, capsys) -> None:
+    """On a busy machine there would be no time for it by the clock, though the processor has some;
+    with several threads a cell would pass its limit of the processor, and its score be lost."""
+    busy, threads = ((4.5, 0.3), (4.0, 0.2)), ((160.0, 640.0), (60.0, 240.0))
+    assert keeps(tmp_path, monkeypatch, *busy, cpu_limit=6.0) == "again"
+    assert keeps(tmp_path, monkeypatch, *busy, timeout=6.0) == "as scored"
+    assert capsys.readouterr().out.endswith(
+        "after 4 s, a second training would pass the cell's limit of 6 s (--timeout)\n"
+    )
+    assert keeps(tmp_path, monkeypatch, *threads, cpu_limit=780.0) == "as scored"
+    told = "after 640 s, a second training would pass the cell's limit of 780 s of processor time (--cpu-limit)\n"
+    assert capsys.readouterr().out.endswith(told)
+    assert keeps(tmp_path, monkeypatch, *threads, timeout=780.0) == "again"
+    assert keeps(tmp_path, monkeypatch, *threads) == "again"
+
+
+@pytest.mark.parametrize("architecture", ["naive_bayes", "dan"])
+def test_a_cell_says_what_its_training_took_by_both_clocks(tmp_path: Path, monkeypatch, architecture: str) -> None:
+    """A second training would be judged by the seconds of another clock than its limit's."""
+    given = []
+    monkeypatch.setattr(worker, "keep", lambda *args: given.append(args[4:]))
+    before = clocks()
+    record = kept_cell(architecture, "sst2", tmp_path)
+    [(entered, took)] = given
+    assert entered[0] >= before[0] and before[1] <= entered[1] < 1e6
+    rate = record.seconds["train_processor"] / record.seconds["train"]
+    assert took[1] / took[0] == pytest.approx(rate) and took[0] >= record.seconds["train"]
+
+
+def test_what_could_not_be_trained_once_more_is_not_run_again_for_it(tmp_path: Path, monkeypatch, capsys) -> None:
+    """Each run would train the finished cell anew, and could turn its score into a timeout."""
+    monkeypatch.setattr("harness.running.keeping.SLOWER", 1e9)
+    asked = dict(architectures="naive_bayes", tasks="sst2", max_train=20, workers=1, mlflow="none")
+    request, store = Request(tmp_path, refit=True, timeout=600.0, **asked), Store(tmp_path)
+    first = Session(request)
+    [cell] = first.pending.run
+    record = run_cell(cell, first.settings)
+    store.write(record)
+    assert first.complete([record])
+    again = Session(request)
+    assert again.pending.run == [] and again.complete([])
+    capsys.readouterr()
+    run_and_show(request)
+    told = capsys.readouterr().err
+    assert f"note: not refitted: {cell.words}: after " in told and f"`archbench models --remove {cell.key}`" in told
+    storage.remove(cell.key, tmp_path)
+    assert Session(request, tell=lambda message: None).pending.run == [cell], "as the note says"
 
 
 def test_a_model_that_learnt_from_test_is_no_parent(tmp_path: Path) -> None:

@@ -10,8 +10,14 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from harness import registry
 from harness.records import Record, Store
+from harness.running.pending import Planned
+from harness.running.preflight import Preflight
+from harness.running.request import Request
+from harness.running.session import Session
 from harness.tracking import Mirror, NotMirrored, Tracker, TrackingError, database, default_uri, mirror
+from tests.support.fake_plugins import PLUGIN
 from tests.support.made_records import record
 
 
@@ -116,6 +122,24 @@ def test_none_is_no_mirror(mirror_of):
     with made as send:
         send(record())
     assert fake.seen == []
+
+
+def test_cells_that_a_run_skips_are_sent_but_for_those_that_never_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Whoever looks at MLflow alone would not see that a cell waits for its parent. The pairs that
+    do not fit are thousands in a large grid, and the results of a run would wait for them."""
+    sent: list[Record] = []
+    monkeypatch.setattr(mirror, "Tracker", Fake(sent.append))
+    monkeypatch.setattr("harness.registry.finding._plugins", [])
+    monkeypatch.setattr(Preflight, "read", lambda *_, **__: {})  # no process of its own reads the data
+    (tmp_path / "toys.py").write_text(PLUGIN)
+    registry.add_plugin(tmp_path / "toys.py")
+    session = Session(Request(tmp_path / "results", architectures="toy_text", tasks="toy_topic,toy_tags"))
+    cell = session.pending.run.pop()
+    session.pending.skip.append(Planned(cell, "its parent is not there"))
+    session.run()
+    assert {made.status for made in session.store.all()} == {"skipped"}
+    assert len(list(session.store.all())) == 2
+    assert [made.key for made in sent] == [cell.key]
 
 
 def test_a_lock_that_somebody_holds_is_waited_for_a_moment_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -143,6 +143,14 @@ def test_heads_of_members_drop_and_smooth_as_the_models(corpus):
     assert (head.dropout, head.label_smoothing, head.stretch) == (0.5, 0.2, one.model.head.stretch)
 
 
+def test_the_head_of_a_member_with_a_loss_of_the_encoders_own_does_not_smooth(corpus, monkeypatch):
+    """Its companion would be trained by another loss than the encoder's."""
+    one = training(corpus, label_smoothing=0.2)
+    one.objective.heads["topics"].output = None
+    monkeypatch.setattr(type(one.model.encoder), "objective", lambda self, scores, labels: scores.sum())
+    assert one.objective.head(one.model, "topics").label_smoothing == 0.0
+
+
 def test_without_companions_it_is_the_supervised_training(corpus, tmp_path):
     """What the several tasks bring is read off this."""
     alone = training(corpus, ())

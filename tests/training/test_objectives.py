@@ -141,6 +141,30 @@ def test_each_player_moves_along_its_own_loss_alone(corpus):
         torch.testing.assert_close(moved[name].detach(), value, msg=name)
 
 
+def test_a_group_may_name_parameters_of_one_player_alone(corpus, tmp_path):
+    """Any group that a user gave a training of several players was refused: each optimiser asked
+    for a parameter of that name among its own."""
+    one = trained(corpus, Adversary, tmp_path, groups=(("table.*", 0.5), ("objective.*.bias", 0.0)))
+    own, discriminator = one.optimizers()
+    assert sorted(group["initial_lr"] for group in own.param_groups) == [0.25, 0.5]
+    assert [len(group["params"]) for group in discriminator.param_groups] == [1]
+
+
+def test_a_group_that_no_player_has_is_refused(corpus, tmp_path):
+    """A misspelt name would be recorded, and change nothing."""
+    with pytest.raises(ValueError, match=r"training\.groups: no parameter is called 'tabel\.\*'"):
+        trained(corpus, Adversary, tmp_path, groups=(("tabel.*", 0.5),))
+
+
+def test_a_loss_of_the_encoders_own_has_no_labels_to_smooth(corpus):
+    """A user's share of smoothing put a cross-entropy of lengths in the place of a capsule
+    network's margin loss, and the record said nothing of it."""
+    model = toy_model(corpus, "text_caps", maps=2, capsules=1, size=2, class_size=2, longest=8)
+    assert model.head.smooths, "above other encoders the same head does"
+    with pytest.raises(ValueError, match="label_smoothing: the loss of TextCapsules has no labels to smooth"):
+        training(corpus, Supervised, model, label_smoothing=0.1)
+
+
 class _Once:
     epoch = 0
 

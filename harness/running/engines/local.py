@@ -31,6 +31,7 @@ from harness.records import Cell, Record, Status, Store, now
 from harness.records.provenance import usable_cores
 from harness.running.engines.loop import carry_out, failure_record, stamp, write_or_warn
 from harness.running.orphans import adopt_orphans, end_with_parent, kill_orphans, let_the_server_end
+from harness.running.ruler import have_ruler, wants_ruler
 from harness.running.usage import processor_s, resident_mib, used_mib
 from harness.running.worker_settings import Settings
 
@@ -172,6 +173,9 @@ class _Running:
         self.old_stamp = stamp(self.store, self.cell)
         self.usage_due = 0.0
         self.computed = 0.0  # seconds of processor time, where they are limited
+        if wants_ruler(self.cell):
+            with forking(self.settings.threads):  # its speed under the same settings of malloc as a cell's
+                have_ruler(self.settings.work / "ruler")
         for pause in (*START_PAUSES_S, None):
             try:
                 with forking(self.settings.threads) as context:

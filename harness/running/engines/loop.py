@@ -16,7 +16,7 @@ from harness.records import Cell, Record, Status, Store, environment, portable_t
 from harness.records.code_digest import code_of_cell
 from harness.running.cell_locks import Leases
 from harness.running.parents import missing
-from harness.running.pending import Planned, skipped
+from harness.running.pending import FAILED, Planned, skipped
 from harness.running.worker_settings import Settings
 
 LEASE_POLL_S = 1.0  # seconds between two attempts to take the cells that other runs have
@@ -176,12 +176,14 @@ def _ended_already(
     A record that ended ok is new in any case: the plan has set those aside that run again, and read
     the store long before the engine looked at ``before``.
     """
-    store = Store(settings.results)
+    store, found = Store(settings.results), None
     if (now := stamp(store, cell)) is not None:
         found = _written(cell, store)
         if now != before or found is None or found.status == "ok":
             return True, found
     if reason := missing(cell, settings.results, order.records.get):
+        if found is not None and found.status in FAILED:  # asked for once more: it stands
+            return True, found
         return True, write_or_warn(skipped(Planned(cell, reason), settings.command), store)
     return False, None
 
