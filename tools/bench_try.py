@@ -56,6 +56,10 @@ LIMIT_S = 300
 ABOVE = 4
 """Lines of a whole table on which what is handed over should be above the reference."""
 CSV = Path("results/bench_try.csv")
+TRIAL = "results/try/rows"
+"""Folder of the records and models of a trial on ``rows.csv``."""
+HANDED_OVER = re.compile(r"archbench predict \S+/models/(\w+) NEW\.csv")
+"""The command that a trial ends with, and in it the key of the model that is handed over."""
 COLUMNS = (
     "set", "asked", "rows", "aside", "minutes", "handed_over", "score", "tried", "stopped", "reference",
     "reference_score", "difference", "error", "oracle", "oracle_score", "floor", "reached", "cpu", "commit",
@@ -94,7 +98,7 @@ def write_rows(rows: Sequence[Row], columns: Sequence[str], file: Path) -> None:
 def answers(folder: Path, key: str, aside: Sequence[Row]) -> Answers:
     """Answers of a kept model to the rows put aside."""
     write_rows(aside, texts_of(aside), folder / "aside.csv")
-    done = call(folder, "predict", key, "aside.csv", "--to", "csv", "--results", "results")
+    done = call(folder, "predict", key, "aside.csv", "--to", "csv", "--results", TRIAL)
     said = [line["prediction"] for line in csv.DictReader(done.stdout.splitlines())]
     if done.returncode or len(said) != len(aside):
         raise RuntimeError(f"archbench predict {key}: {len(said)} answers to {len(aside)} rows\n{done.stderr[-2000:]}")
@@ -127,13 +131,13 @@ def paired(ours: Answers, theirs: Answers, right: Answers) -> tuple[float, float
 def next_keys(folder: Path, handed_over: str, count: int) -> dict[str, str]:
     """The keys of so many systems that the trial tried, in the order of its table, by id: each
     trained once more on all rows. What fails or takes too long is left out."""
-    store = Store(folder / "results")
+    store = Store(folder / TRIAL)
     others = [each.architecture for each in tried(store) if each.architecture != handed_over][:count]
     if not others:
         return {}
     options = ["--protocol", "equal", "--keep", "--refit", "--timeout", str(LIMIT_S), "--mlflow", "none"]
-    task = "./results/try/rows/rows_sealed.toml"
-    done = call(folder, "run", "-a", ",".join(others), "-t", task, *options, "--results", "results")
+    task = f"./{TRIAL}/rows_sealed.toml"
+    done = call(folder, "run", "-a", ",".join(others), "-t", task, *options, "--results", TRIAL)
     if done.returncode > 1:  # 1: one of them failed
         raise RuntimeError(f"archbench run -a {','.join(others)}: {done.stderr[-2000:]}")
     records = [each for each in store.all() if each.task == "rows_sealed" and each.status == "ok"]
@@ -157,10 +161,10 @@ def line_of(task: str, asked: int, minutes: float, data: Path, count: int, folde
     write_rows(rows, (*texts_of(rows), "label"), folder / "rows.csv")
     done = call(folder, "try", "rows.csv", "--minutes", str(minutes), "--results", "results")
     (folder / "try.log").write_text(done.stdout + done.stderr, encoding="utf-8")
-    found = re.search(r"archbench predict (\w+) NEW.csv", done.stdout)
+    found = HANDED_OVER.search(done.stdout)
     if found is None:
         raise RuntimeError(f"{task}, {asked}: nothing was handed over\n{done.stdout[-1500:]}{done.stderr[-1500:]}")
-    store = Store(folder / "results")
+    store = Store(folder / TRIAL)
     records = list(store.all())
     [chosen] = [each.architecture for each in records if each.key == found[1]]
     known = tried(store)

@@ -158,6 +158,7 @@ def _described(kept: Kept, store: Store) -> str:
         return f"damaged: {kept.fault}"
     from harness.errors import RecordError
     from harness.records import Cell
+    from harness.saved_models.storage import of_other_code
 
     origin, notes = kept.description.origin, []
     try:
@@ -167,6 +168,8 @@ def _described(kept: Kept, store: Store) -> str:
         return f"of no cell: {error}"
     if kept.description.transductive:
         notes.append("transductive: it cannot answer new texts")
+    if of_other_code(kept.description):
+        notes.append("the code of its architecture has changed since")
     if record is None:
         notes.append("there is no record of its cell here")
     elif record.predictions is None or record.predictions["sha256"] != origin.predictions:

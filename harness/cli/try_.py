@@ -77,7 +77,8 @@ def try_(
         bool,
         typer.Option(
             "--refit/--no-refit",
-            help="Hand over a model that was trained once more on all rows, or the one that was scored.",
+            help="Hand over a model that was trained once more on all rows, or the one that was scored: none where a"
+            " cross-validation scored several.",
             rich_help_panel=EXECUTION,
         ),
     ] = True,

@@ -250,7 +250,7 @@ class TrainedCase(LearningCase):
             return Steps([loss.item() for loss in steps], seeds)
 
     def round_trip(self) -> None:
-        """A model is kept in a folder, and loaded with what the folder holds alone.
+        """A model is kept in a folder, loaded with what the folder holds alone, and asked.
 
         The plugin's file is imported anew for it, in which nothing is left of the training.
         """
@@ -262,10 +262,18 @@ class TrainedCase(LearningCase):
             with loaded_again(self.entry):
                 loaded = load(Path(folder) / "model")
         assert isinstance(loaded, TrainedModel)
-        split = loaded.split(self.problem.input_rows(rows))
+        asked = self.problem.input_rows(rows)
+        split = loaded.split(asked)
         before, after = (self.evidence(model, np.arange(len(rows)), split) for model in (saved, loaded.model))
         for a, b in zip(before, after, strict=True):
             self._same(a, b, "after loading the saved state")
+        predicted = predict(saved, split, loaded.training.batch_size)
+        for wanted, answer in zip(predicted, loaded.answers(asked), strict=True):
+            said = answer["prediction"]  # a number may differ in its last digits, as evidence may
+            require(
+                isinstance(said, float) or said == wanted,
+                f"after loading, the prediction beside its probabilities is {said!r:.60}, without them {wanted!r:.60}",
+            )
 
     def accepts(self, change: Callable[[Row], Row]) -> None:
         rows = [change(row) for row in self.some_rows()]

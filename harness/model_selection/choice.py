@@ -100,7 +100,7 @@ def choose(tried: Sequence[Tried], metric: str, store: Store, rows: int, wish: W
         worst = min(map(quality, each.interval or (each.score,)))
         judged.append((each, not each.tried.is_floor and worst <= floor))
     above = [each for each, at_floor in judged if not each.tried.is_floor and not at_floor]
-    p_values = dict(zip(map(id, above), _behind(above, store), strict=True))
+    p_values = dict(zip(map(id, above), _behind(above, metric, store), strict=True))
     shown = tuple(
         Scored(each.tried, each.score, each.interval, p_values.get(id(each)), at_floor) for each, at_floor in judged
     )
@@ -133,12 +133,11 @@ def _scored(tried: Sequence[Tried], metric: str, store: Store) -> list[Scored]:
     return sorted(rows, key=lambda each: (-quality(each.score), each.tried.seconds, each.tried.entry.id))
 
 
-def _behind(rows: Sequence[Scored], store: Store) -> list[float]:
+def _behind(rows: Sequence[Scored], metric: str, store: Store) -> list[float]:
     """Corrected p of each row's distance to the first one; without outcomes only the equal ones are
     in front."""
     if not rows:
         return []
-    metric = rows[0].tried.records[0].main_metric
     outcomes = [_outcomes(each.tried, metric, store) for each in rows]
     tested = [each for each in outcomes if each is not None]
     if len(tested) < len(rows):

@@ -123,11 +123,10 @@ def _compared(choice: Choice) -> list[str]:
 
 
 def _handed_over(trial: Trial) -> list[str]:
-    """A sentence on the rows from which the model that is kept learnt; none where none is kept."""
-    if trial.why_not_kept:
-        return [f"No model is handed over: {trial.why_not_kept}."]
+    """A sentence on the rows from which the model that is kept learnt, or the reason why none
+    is kept."""
     if trial.handed_over is None:
-        return []
+        return [f"No model is handed over: {trial.why_not_kept or trial.why_not_confirmed}."]
     if trial.saw is None:
         return ["The model that is handed over is the one that was scored."]
     rows = trial.slices.rows
@@ -169,13 +168,17 @@ def _luck(trial: Trial, chosen: Scored, models: int) -> str:
     if trial.confirmed is None:
         score, reason = info.format(chosen.score), trial.why_not_confirmed
         return f"Its score, {score}, was not confirmed on the sealed rows: {reason}."
-    there = trial.confirmed
+    there, others = trial.confirmed, trial.also_confirmed
+    once, again = " once", ""
+    if others:
+        once = ""
+        again = f" These rows confirmed {', '.join(others)} too, so a choice among their sealed scores is luck again."
     interval = f" (95 %: {format_interval(trial.choice.metric, there.interval)})" if there.interval else ""
     points = format_points(info.round(there.score) - info.round(chosen.score), info.digits)
     return (
-        f"Confirmed once on the sealed rows: {info.format(there.score)}{interval}. It was chosen with"
+        f"Confirmed{once} on the sealed rows: {info.format(there.score)}{interval}. It was chosen with"
         f" {info.format(chosen.score)}, before it learnt from the rows to choose by; the rest of the difference,"
-        f" {points}, is luck, of the choice and of the rows. Believe the sealed score."
+        f" {points}, is luck, of the choice and of the rows. Believe the sealed score.{again}"
     )
 
 

@@ -59,8 +59,9 @@ def slices(task: OwnTask, folder: Path) -> Slices:
     """Write the descriptions of the slices of a task to ``folder``.
 
     Rows that the task keeps on one side (equal texts, one group) stay together here too. From
-    1,000 rows on, test of the description is sealed; below, each row is in one fold of a
-    cross-validation. Raises :class:`~harness.errors.DataError` for rows that cannot be read, and
+    1,000 rows on, test of the description is sealed, and a part of train ends the training where
+    it gives no dev; below, each row is in one fold of a cross-validation. Raises
+    :class:`~harness.errors.DataError` for rows that cannot be read, and
     :class:`~harness.errors.UsageError` for rows too many of which stay together.
     """
     if list(task.description.places) != ["all"] or task.description.hub:
@@ -72,10 +73,15 @@ def slices(task: OwnTask, folder: Path) -> Slices:
     table = task.read_file("all")
     places, rows = table[PLACE].to_numpy(), len(table)
     hashed = hashes(task.keys(table), CHOOSE)
+    own_splits = not task.description.shares
     if rows >= FEWEST_SEALED_OF:
         numbers = task.splits("all")
         train, dev, test = (np.flatnonzero(numbers == SPLITS.index(split)) for split in SPLITS)
         if len(test) >= FEWEST_SEALED:
+            if own_splits and not len(dev):  # train and test alone are a usual way to give them
+                task.table("train")  # which names the split where it has no rows
+                is_dev = carved(hashes(task.keys(table), CONFIRM)[train], {"dev": DEV}) == 1
+                train, dev = train[~is_dev], train[is_dev]
             learnt, share = train, min(CHOICE, MOST_CHOICE / max(1, len(train)))
             held = carved(hashed[train], {"test": share}) == 1
             chosen_by, rest = train[held], train[~held]
@@ -113,6 +119,8 @@ def slices(task: OwnTask, folder: Path) -> Slices:
         f"{rows:,} rows, {why}: nothing is sealed, but each row is scored by a model that was trained without it"
         f" (cross-validation, {FOLDS} parts)."
     )
+    if own_splits:
+        words += " The splits that the file gives are not used."
     return Slices(tuple(folds), last, False, rows, int((~is_dev).sum()), words)
 
 

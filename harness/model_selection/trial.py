@@ -53,7 +53,8 @@ class Trial:
     ``finals`` those of them that were compared on more rows, ``behind`` what is known by id of
     those that were stopped since they were clearly behind,
     ``left_out`` the reason of each other one, ``confirmed`` the recommended one on the sealed
-    rows, ``stopped`` is true after Ctrl-C. ``handed_over`` is the record of the cell whose model is
+    rows, and ``also_confirmed`` the ids of those that earlier calls confirmed there;
+    ``stopped`` is true after Ctrl-C. ``handed_over`` is the record of the cell whose model is
     kept, and ``saw`` the number of rows from which that model learnt where it was trained once more
     (``refit``).
     """
@@ -85,6 +86,7 @@ class Trial:
         self.finals: tuple[Tried, ...] = ()
         self.behind: dict[str, str] = {}
         self.confirmed: Scored | None = None
+        self.also_confirmed: list[str] = []
         self.why_not_confirmed = ""
         self.why_not_kept = ""
         self.handed_over: Record | None = None
@@ -262,6 +264,7 @@ class Trial:
             timeout=timeout,
             mlflow="none",
             retry_failed=True,
+            changed=True,  # else scores of other code, or by another main metric, would choose too
             keep=keep,
             refit=refit,
             rival=rival,
@@ -310,7 +313,13 @@ class Trial:
         """Train the recommended one once more, score it on the sealed rows, and keep what it learnt
         then of all rows."""
         recommended = self.choice.recommended
-        if recommended is None or not (self.slices.sealed or self.refit):
+        if recommended is None:
+            return
+        if not (self.slices.sealed or self.refit):
+            self.why_not_kept = (
+                "each row was answered by another one (cross-validation), and --no-refit trains none on all rows;"
+                " leave it out to have one"
+            )
             return
         if self.stopped:
             self.why_not_confirmed = "stopped"
@@ -329,18 +338,35 @@ class Trial:
         self._hand_over(record)
         if not self.slices.sealed:
             return
+        metric = self.task.entry.main_metric
         try:
-            self.confirmed = choose([Tried(entry, (record,))], record.main_metric, self.store, self.slices.rows).rows[0]
+            self.confirmed = choose([Tried(entry, (record,))], metric, self.store, self.slices.rows).rows[0]
         except RecordError as error:
             self.why_not_confirmed = str(error)
+        self.also_confirmed = self._also_confirmed(record)
+
+    def _also_confirmed(self, ours: Record) -> list[str]:
+        """Ids of the other architectures that earlier calls scored on the same sealed rows."""
+        found = set()
+        for file in (self.store.folder / "records" / ours.task).glob("*/*.json"):
+            with suppress(RecordError):  # a damaged one has no score that anybody was shown
+                record = self.store.read(file)
+                if record.status == "ok" and record.data.get("test") == ours.data.get("test"):
+                    found.add(record.architecture)
+        return sorted(found - {ours.architecture})
 
     def _hand_over(self, record: Record) -> None:
         try:
-            self.saw = describe(storage.place(self.store.folder, record.key)).origin.refitted
+            origin = describe(storage.place(self.store.folder, record.key)).origin
         except ModelError as error:  # its state cannot be kept
             self.why_not_kept = str(error)
-        else:
-            self.handed_over = record if self.slices.sealed or self.saw else None
+            return
+        self.saw = origin.refitted
+        if self.slices.sealed or self.saw:
+            self.handed_over = record
+        else:  # that of one part of the rows, whose score is not the one shown
+            why = origin.not_refitted or "no reason is known"
+            self.why_not_kept = f"its training on all rows came to nothing: {why}"
 
 
 def _behind(record: Record | None) -> str | None:

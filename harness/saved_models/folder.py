@@ -44,7 +44,8 @@ class Origin(BaseModel):
     and, where it started from others, all that these and itself saw (``sees``), as in its record.
     ``refitted`` is the number of rows of a second training, on which it stands: those of test are
     among them. ``not_refitted`` is the reason why a second training that was asked for came to
-    nothing. ``manners`` say how files of the user's own rows were read, by their endings."""
+    nothing. ``code`` is the digest of its architecture's code. ``manners`` say how files of the
+    user's own rows were read, by their endings."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -59,6 +60,7 @@ class Origin(BaseModel):
     sees: list[str] | None = None
     refitted: int | None = None
     not_refitted: str | None = None
+    code: str | None = None
     manners: dict[str, Manner] = {}
 
 

@@ -7,6 +7,7 @@ the folder brings settings, vocabularies and numbers alone. The task itself need
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from harness.saved_models import folder as files
 from harness.saved_models.base import KeptModel
 from harness.saved_models.folder import Description, Origin, Part
 from harness.saved_models.parents import Parents, require_same
-from harness.saved_models.storage import asked_parents_of, inputs_of
+from harness.saved_models.storage import asked_parents_of, inputs_of, of_other_code
 from harness.saved_models.values import packed, unpacked
 from harness.settings import TrainingSettings
 from harness.task import Row
@@ -169,9 +170,17 @@ def load(folder: Path, device: torch.device | str = "cpu") -> KeptModel:
 
     :class:`~harness.errors.ModelError` names a folder or file that is missing, damaged, of another
     architecture or version, or whose parts do not fit together, and a transductive system;
-    :class:`~harness.errors.UnknownName` an architecture or a task type that is not registered.
+    :class:`~harness.errors.UnknownName` an architecture or a task type that is not registered. A
+    warning tells that the architecture's code has changed since.
     """
     description = files.describe(folder)
+    if of_other_code(description):
+        id = description.part.architecture
+        warnings.warn(
+            f"{folder}: the code of {id} has changed since: its answers may not be those that were scored; to train it"
+            " again, `archbench run --changed --keep`",
+            stacklevel=2,
+        )
     if description.transductive:
         raise ModelError(
             f"{folder}: {description.part.architecture} is transductive: it answers the texts that it was fitted"

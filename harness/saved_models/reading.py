@@ -170,9 +170,12 @@ def _read_table(stream: BinaryIO, wanted: Wanted) -> Iterator[Read]:
                 yield text + "\n"
 
     csv.field_size_limit(LONGEST_LINE)
-    delimiter = wanted.manner.written.delimiter or DELIMITERS[wanted.manner.format]
-    plain = wanted.manner.written.quotes is False
-    rows = csv.reader(texts(), delimiter=delimiter, quoting=csv.QUOTE_NONE if plain else csv.QUOTE_MINIMAL, strict=True)
+    written, form = wanted.manner.written, wanted.manner.format
+    delimiter = written.delimiter or DELIMITERS[form]
+    quoted = form == "csv" if written.quotes is None else written.quotes  # as at training, see Source.dialect_of
+    rows = csv.reader(
+        texts(), delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE, strict=True
+    )
     header: list[str] = []
     places: dict[str, int] = {}
     while True:

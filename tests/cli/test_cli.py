@@ -24,6 +24,7 @@ from harness.records import Store
 from harness.registry import finding
 from harness.running import fitting, grid, neighbours
 from harness.running.engines import local
+from tests.saved_models.cells import kept_cell
 from tests.support import made_records
 from tests.support.fake_plugins import PLUGIN
 
@@ -513,6 +514,9 @@ def test_new_writes_a_plugin_and_a_test_that_passes(command, tmp_path, monkeypat
     case = next(contract.cases(entry))
     for _, body in case.checks(learning=kind in ("text", "answer")):
         body()
+    if kind == "fit":  # what the command runs that is printed; its texts, unlike those of the case, are lists of words
+        record = kept_cell("our_model", scaffold.TASKS[kind], tmp_path / "results")
+        assert record.status == "ok", record.error
 
 
 def test_what_new_writes_is_formatted_and_has_no_name_of_the_template(command, tmp_path, monkeypatch):

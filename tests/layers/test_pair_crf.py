@@ -68,14 +68,23 @@ def test_among_equal_scores_the_first_label_is_decoded():
 
 def test_marginals_are_the_shares_of_the_sequences_with_a_label(batch):
     scores, _, mask = batch
-    with torch.inference_mode():
-        found = PairCRF(LABELS).marginals(scores, mask)
+    found = PairCRF(LABELS).marginals(scores, mask)
     for row, length in enumerate(LENGTHS):
         sequences, sums = enumerated(scores[row, :length])
         for place, label in itertools.product(range(length), range(LABELS)):
             having = torch.tensor([tags[place] == label for tags in sequences])
             torch.testing.assert_close(found[row, place, label], sums.softmax(0)[having].sum().detach())
     assert not found[~mask].any()
+
+
+def test_marginals_are_had_in_inference_mode_too(batch):
+    """A kept model answers in it, with scores and a mask that were made there: whoever asked one
+    would get a traceback."""
+    scores, _, mask = batch
+    expected = PairCRF(LABELS).marginals(scores, mask)
+    with torch.inference_mode():
+        found = PairCRF(LABELS).marginals(scores * 1, mask.clone())
+    torch.testing.assert_close(found.clone(), expected)
 
 
 def test_with_the_same_transitions_at_all_words_it_is_the_linear_chain(batch):

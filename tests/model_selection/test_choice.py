@@ -121,7 +121,13 @@ def test_the_other_one_is_told_with_what_it_costs(choice, prefer, told):
     found = choice(IN_FRONT, SECONDS, wish=wish)
     slices, order = SimpleNamespace(words="1,000 rows.", sealed=False), SimpleNamespace(reason="Order: by cost.")
     trial = SimpleNamespace(
-        choice=found, wish=wish, slices=slices, order=order, confirmed=None, why_not_kept="", handed_over=None
+        choice=found,
+        wish=wish,
+        slices=slices,
+        order=order,
+        confirmed=None,
+        why_not_kept="not kept",
+        handed_over=None,
     )
     assert told in sentences(trial)
 
@@ -140,7 +146,13 @@ def test_what_more_rows_decided_is_told_with_their_scores(choice):
     found = choice(IN_FRONT, SECONDS).decided(choice({"dan": (88, 91, 90), "bilstm": (90, 82, 81)}, SECONDS))
     slices, order = SimpleNamespace(words="1,000 rows.", sealed=False), SimpleNamespace(reason="Order: by cost.")
     trial = SimpleNamespace(
-        choice=found, wish=Wish(), slices=slices, order=order, confirmed=None, why_not_kept="", handed_over=None
+        choice=found,
+        wish=Wish(),
+        slices=slices,
+        order=order,
+        confirmed=None,
+        why_not_kept="not kept",
+        handed_over=None,
     )
     words = " ".join(sentences(trial))
     assert "so that more rows compare them: dan 89.7, bilstm 84.3." in words
@@ -180,6 +192,18 @@ def test_a_metric_that_is_no_mean_over_rows_has_no_test(store):
     found = choose(tried, "pearson", store, 1000)
     assert names(found.leading) == ["bilstm"]
     assert all(each.interval is None for each in found.rows)
+
+
+def test_those_in_front_are_so_by_the_metric_of_the_choice(store):
+    """A page headed macro F1 named those in front by accuracy, the main metric of the records."""
+    tried = []
+    for id, right, macro in (("bilstm", 90, 0.9), ("dan", 89, 0.5), ("floor_majority", 50, 0.1)):
+        made = judged(store, "1" * right + "0" * (100 - right), architecture=id, main_metric="accuracy")
+        made.scores["test"]["macro_f1"] = macro
+        made.seconds["total"] = 1.0
+        tried.append(Tried(registry.entry("architectures", id), (made,)))
+    assert names(choose(tried, "accuracy", store, 1000).leading) == ["bilstm", "dan"]
+    assert names(choose(tried, "macro_f1", store, 1000).leading) == ["bilstm"]
 
 
 def test_less_is_better_where_the_metric_is_an_error(store):

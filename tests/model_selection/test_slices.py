@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness import registry
-from harness.errors import UsageError
+from harness.errors import DataError, UsageError
 from harness.model_selection.slices import FOLDS, slices
 from tests.model_selection.conftest import HEAD, reviews
 
@@ -126,6 +126,37 @@ def test_equal_texts_that_cannot_be_divided_are_named_by_their_column(own, tmp_p
     rows = "".join(f"film {n % 3} was fine,{('neg', 'pos')[n % 2]}\n" for n in range(400))
     with pytest.raises(UsageError, match=r"equal in 'review' stay together, and 134 of 400 are: 'film 0 was fine'; .*"):
         slices(own("review,stars\n" + rows), tmp_path / "try")
+
+
+def parted(count: int, names: Callable[[int], str]) -> str:
+    """Reviews with the name of the split of each."""
+    lines = (f"film {n} was fine,{('neg', 'pos')[n % 2]},{names(n)}" for n in range(count))
+    return "\n".join(["review,stars,part", *lines, ""])
+
+
+PARTED = HEAD + '[splits]\ncolumn = "part"\n'
+
+
+def test_a_column_with_train_and_test_alone_is_enough(own, tmp_path):
+    """The usual layout was refused, and equal texts were blamed, of which there were none."""
+    found = slices(own(parted(1400, lambda n: "test" if n % 4 == 0 else "train"), PARTED), tmp_path / "try")
+    choosing, sealed = ids(found.choosing[0]), ids(found.last)
+    assert found.sealed and len(sealed["test"]) == 350
+    assert len(choosing["dev"]) == round(1050 / 8) and choosing["dev"] == sealed["dev"]
+    assert not sealed["test"] & set.union(*choosing.values())
+    assert len(set.union(*choosing.values())) == 1050
+
+
+def test_a_column_without_train_is_named_by_its_split(own, tmp_path):
+    with pytest.raises(DataError, match=r"reviews.csv: split train has no rows"):
+        slices(own(parted(1400, lambda n: "test"), PARTED), tmp_path / "try")
+
+
+def test_it_is_told_where_a_column_of_splits_is_not_used(own, tmp_path):
+    """Who gave a test would believe that the score is that of it."""
+    small = own(parted(400, lambda n: ("train", "dev", "test", "train")[n % 4]), PARTED)
+    assert slices(small, tmp_path / "try").words.endswith("The splits that the file gives are not used.")
+    assert "not used" not in slices(own(reviews(400)), tmp_path / "try").words
 
 
 def test_a_group_is_known_to_each_slice(own, tmp_path):

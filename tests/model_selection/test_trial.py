@@ -22,6 +22,7 @@ from harness.saved_models.folder import describe
 from harness.saved_models.reading import manner_of
 from harness.saved_models.storage import is_kept, place
 from tests.model_selection.conftest import HEAD, reviews
+from tools import bench_try
 
 CHEAP = "naive_bayes,delta_tfidf"
 
@@ -62,6 +63,7 @@ def test_it_ends_with_a_table_a_page_and_a_model_that_answers(command, tmp_path)
     assert len(sealed) == 1, "the sealed rows are for the recommended one alone"
     assert is_kept(store.folder, sealed[0].key)
     assert f"archbench predict results/try/reviews/models/{sealed[0].key} NEW.csv" in out
+    assert bench_try.HANDED_OVER.search(out)[1] == sealed[0].key, "the measurement of this command reads it there"
     assert manner_of(Path("new.csv"), place(store.folder, sealed[0].key)).names == {"text": "review", "label": "stars"}
     assert "trained once more, on 1,000 of the 1,000 rows. It is expected to be no worse" in out
     assert describe(place(store.folder, sealed[0].key)).origin.refitted == 1000
@@ -99,6 +101,69 @@ def test_the_same_command_goes_on_where_it_was(command, monkeypatch):
     assert code == 2 and "reviews.toml exists already" in err
     code, by_toml, _ = command("reviews.toml", "--minutes", "5", "-a", "naive_bayes")
     assert code == 0 and by_toml[by_toml.index("What was tried") :] == first[first.index("What was tried") :]
+
+
+def test_another_main_metric_in_the_toml_is_another_choice(command, own):
+    """Who corrects the TOML and calls again saw a page headed macro F1, on which those in front
+    were so by the accuracy of the call before."""
+    toml = 'metrics = ["accuracy", "macro_f1"]\nmain_metric = "accuracy"\n' + HEAD
+    own(reviews(200), toml)
+    code, _, _ = command("reviews.toml", "--minutes", "5", "-a", "naive_bayes")
+    assert code == 0
+    Path("reviews.toml").write_text(toml.replace('= "accuracy"', '= "macro_f1"'))
+    code, _, _ = command("reviews.toml", "--minutes", "5", "-a", "naive_bayes")
+    assert code == 0
+    assert {each.main_metric for each in Store(Path("results/try/reviews")).all()} == {"macro_f1"}
+
+
+def test_a_model_that_is_not_handed_over_is_told_with_the_reason(own, tmp_path, monkeypatch):
+    """Who waited for a recommendation looked for a model that was not there, nor any word on it."""
+    task = own(reviews(200))
+    trial = Trial(task, tmp_path / "results", 1e4, "naive_bayes", refit=False, clock=lambda: 0.0)
+    trial.run(lambda ended: None)
+    assert trial.choice.recommended is not None and trial.handed_over is None
+    assert sentences(trial)[-1].startswith("No model is handed over: each row was answered by another one")
+    assert "--no-refit trains none on all rows; leave it out" in sentences(trial)[-1]
+    trial = Trial(task, tmp_path / "results", 1e4, "naive_bayes", clock=lambda: 0.0)
+    whole = trial._records
+
+    def late(ids, files, *rest, **options):
+        if files == [trial.slices.last]:
+            raise DataError("timeout: over 5 s")
+        return whole(ids, files, *rest, **options)
+
+    monkeypatch.setattr(trial, "_records", late)
+    trial.run(lambda ended: None)
+    assert sentences(trial)[-1] == "No model is handed over: timeout: over 5 s."
+
+
+def test_a_training_on_all_rows_that_came_to_nothing_is_told(own, tmp_path, monkeypatch):
+    """Below 1,000 rows it is the only model there could be."""
+    from harness.running import refit
+
+    def fails(*_):
+        raise ValueError("no such luck")
+
+    monkeypatch.setattr(refit, "learnt_anew", fails)
+    trial = Trial(own(reviews(200)), tmp_path / "results", 1e4, "naive_bayes", clock=lambda: 0.0)
+    trial.run(lambda ended: None)
+    assert trial.handed_over is None
+    assert re.search(r"No model is handed over: .*all rows came to nothing: .*no such luck", sentences(trial)[-1])
+
+
+def test_rows_that_confirmed_another_choice_before_are_no_longer_said_to_do_it_once(own, tmp_path):
+    """Who calls it three times and takes the best sealed score has chosen by the sealed rows."""
+    task, told = own(reviews(1000)), []
+    for pattern in ("naive_bayes", "nbsvm"):
+        trial = Trial(task, tmp_path / "results", 1e4, pattern, clock=lambda: 0.0)
+        trial.run(lambda ended: None)
+        told.append(" ".join(sentences(trial)))
+    assert "Confirmed once on the sealed rows" in told[0] and "luck again" not in told[0]
+    assert "Confirmed on the sealed rows" in told[1]
+    assert "These rows confirmed naive_bayes too, so a choice among their sealed scores is luck again." in told[1]
+    [ours] = [each for each in trial.store.all() if (each.task, each.architecture) == ("reviews_sealed", "nbsvm")]
+    ours.data["test"] = "0" * 64
+    assert trial._also_confirmed(ours) == [], "changed rows confirmed nothing yet"
 
 
 def test_what_there_is_no_time_for_is_named(own, tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import warnings
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from harness.errors import ArchbenchError, ModelError
 from harness.records import Record
 from harness.saved_models import folder as files
+from harness.saved_models import storage
 from harness.saved_models.model import load
 from tests.saved_models.cells import kept_cell
 
@@ -93,6 +95,18 @@ def test_a_model_of_another_version_of_its_architecture_is_refused(model: Path) 
     """Its weights may have the same sizes and mean something else."""
     rewritten(model, part=files.describe(model).part.model_copy(update={"version": 99}))
     with pytest.raises(ModelError, match="version 99 of avg_vectors, and here is version 1: train it again"):
+        load(model)
+
+
+def test_a_model_of_other_code_answers_with_a_warning(model: Path) -> None:
+    """Its author had edited `forward`, and it answered at chance without a word."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load(model)
+    assert not storage.of_other_code(files.describe(model))
+    rewritten(model, origin=files.describe(model).origin.model_copy(update={"code": "0" * 64}))
+    assert storage.of_other_code(files.describe(model))
+    with pytest.warns(match="the code of avg_vectors has changed since"):
         load(model)
 
 

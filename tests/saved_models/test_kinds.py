@@ -25,6 +25,7 @@ CELLS = (
     ("dssm", "wikiqa"),  # pair, a loss of several candidates
     ("bcnn", "wikiqa"),
     ("bilstm_crf", "conll2003_ner"),
+    ("lstm_cnns_crf", "conll2003_ner"),  # transitions scored anew at each word
     ("span_search", "squad1"),
     ("memn2n", "babi"),
     ("bilstm_ctc", "fsdd"),

@@ -18,7 +18,7 @@ from harness.records import Record
 from harness.saved_models import prediction, reading
 from harness.saved_models.prediction import answered
 from harness.saved_models.reading import Asked, Wanted, asked
-from harness.user_data.description import Manner
+from harness.user_data.description import Manner, Source
 from tests.saved_models.cells import kept_cell, loaded, rows_of_test
 
 Outcome = tuple[int, str, str]
@@ -77,6 +77,19 @@ def test_a_table_is_read_by_the_names_of_its_columns(predict: Predict, classifie
     assert {"prediction", "probability", "probabilities: negative", "probabilities: positive"} <= set(rows[0])
     assert f"{file}:4: passed over: 2 cells, and the first line has 3" in err
     assert f"{file}:5: passed over: byte 0xff" in err
+
+
+def test_quotes_in_tsv_are_letters_unless_its_description_says_otherwise() -> None:
+    """As in the TSV of an own task: a text that begins with one would take the lines behind it for
+    its own, and the user would miss their answers."""
+    texts = ["first", '"Great movie he said', 'he called it art"', '"again', "last one here"]
+    lines = [f"{text}\t{n}" for n, text in enumerate(texts)]
+    content = "\n".join(["text\tid", *lines]).encode()
+    found = list(asked(io.BytesIO(content), Wanted({"text": "string"}, "-", manner=Manner("tsv"))))
+    assert [each.row and each.row["text"] for each in found] == texts
+    quoted = Manner("tsv", Source(quotes=True))
+    found = list(asked(io.BytesIO(b'text\n"two\nlines"\n'), Wanted({"text": "string"}, "-", manner=quoted)))
+    assert [each.row and each.row["text"] for each in found] == ["two\nlines"]
 
 
 def test_a_column_that_is_not_there_is_named(predict: Predict, classifier: Record, tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.svm import LinearSVC
 
 from harness import registry
+from harness.records import Store
+from tests.support.made_records import record
 from tools import bench_try
 
 WORDS = np.array(["film", "plot", "was", "dull", "warm", "slow", "odd", "fine", "long", "deep"])
@@ -121,6 +123,33 @@ def test_what_cannot_run_for_the_oracle_is_told(tmp_path, monkeypatch):
     with pytest.raises(RuntimeError, match="archbench run -a dan: .*--tier own"):
         bench_try.next_keys(tmp_path, "rnn", 2)
     assert bench_try.next_keys(tmp_path, "rnn", 0) == {}
+
+
+def test_a_line_is_of_what_the_trial_did_in_its_own_folder(tmp_path, monkeypatch):
+    """Models and records were looked for in the results above it, and each set ended with "nothing
+    was handed over"."""
+    asked = []
+
+    def call(folder: Path, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        asked.append((command, arguments[0], arguments[-1]))
+        if command == "try":
+            (folder / bench_try.TRIAL / "records").mkdir(parents=True)
+            store = Store(folder / bench_try.TRIAL)
+            for task, score in (("rows_choice", 0.8), ("rows_sealed", 0.7)):
+                store.write(record("nbsvm", task, score, main_metric="accuracy", commit="0" * 40))
+            [key] = [each.key for each in store.all() if each.task == "rows_sealed"]
+            said = f"next:\n  archbench predict {bench_try.TRIAL}/models/{key} NEW.csv\n"
+        else:
+            said = "line,prediction\n" + "1,pos\n" * 20
+        return subprocess.CompletedProcess([], 0, said, "")
+
+    monkeypatch.setattr(bench_try, "call", call)
+    monkeypatch.setattr(bench_try, "divided", lambda *_: (rows(40, 1), rows(20, 2)))
+    monkeypatch.setattr(bench_try, "references", lambda *_: {"tfidf_svm": np.array(["neg"] * 20)})
+    found = bench_try.line_of("sst2", 40, 1.0, tmp_path, 2, tmp_path)
+    assert (found["handed_over"], found["tried"], found["commit"]) == ("nbsvm", "1", "0" * 8)
+    [key] = [each.key for each in Store(tmp_path / bench_try.TRIAL).all() if each.task == "rows_sealed"]
+    assert asked == [("try", "rows.csv", "results"), ("predict", key, bench_try.TRIAL)]
 
 
 def test_an_answer_too_few_is_an_error(tmp_path, monkeypatch):

@@ -35,7 +35,8 @@ class MyModel(Estimator):
         self.penalty = penalty
 
     def fit(self, train: Sequence[Row], dev: Sequence[Row], unlabelled: Sequence[Row] = ()) -> None:
-        self.counter = CountVectorizer(tokenizer=words_of, token_pattern=None, ngram_range=(1, 2))
+        # a text may be a list of words, of which there is no lower case
+        self.counter = CountVectorizer(tokenizer=words_of, token_pattern=None, lowercase=False, ngram_range=(1, 2))
         counts = self.counter.fit_transform([row["text"] for row in train])
         self.model = LogisticRegression(C=1 / self.penalty, max_iter=1000, random_state=self.seed)
         self.model.fit(counts, [row["label"] for row in train])
@@ -50,7 +51,7 @@ class MyModel(Estimator):
 
     def restore_fitted(self, state: dict[str, Any]) -> None:
         self.counter = CountVectorizer(
-            tokenizer=words_of, token_pattern=None, ngram_range=(1, 2), vocabulary=state["ngrams"]
+            tokenizer=words_of, token_pattern=None, lowercase=False, ngram_range=(1, 2), vocabulary=state["ngrams"]
         )
         self.model = LogisticRegression(C=1 / self.penalty, max_iter=1000, random_state=self.seed)
         self.model.classes_, self.model.coef_, self.model.intercept_ = (
