@@ -60,7 +60,7 @@ class PairCRF(nn.Module):
         """P(y_t = label | x) (B, T, labels), 0 in padding: the gradient of log Z with respect to
         the scores, of all labels before together; no gradient flows back."""
         with torch.inference_mode(False), torch.enable_grad():
-            # No gradient can be taken of what inference mode made, but of copies, the mask among them.
+            # What inference mode made has no gradient, but copies have, the mask among them.
             scores, mask = scores.detach().clone().requires_grad_(), mask.clone()
             (gradient,) = torch.autograd.grad(self.log_partition(scores, mask).sum(), scores)
         return self._pairs(gradient, mask).sum(2)
