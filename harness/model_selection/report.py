@@ -168,11 +168,11 @@ def _luck(trial: Trial, chosen: Scored, models: int) -> str:
     if trial.confirmed is None:
         score, reason = info.format(chosen.score), trial.why_not_confirmed
         return f"Its score, {score}, was not confirmed on the sealed rows: {reason}."
-    there, others = trial.confirmed, trial.also_confirmed
-    once, again = " once", ""
-    if others:
-        once = ""
-        again = f" These rows confirmed {', '.join(others)} too, so a choice among their sealed scores is luck again."
+    there, others = trial.confirmed, ", ".join(trial.also_confirmed)
+    once = "" if others else " once"
+    again = (
+        f" These rows confirmed {others} too, so a choice among their sealed scores is luck again." if others else ""
+    )
     interval = f" (95 %: {format_interval(trial.choice.metric, there.interval)})" if there.interval else ""
     points = format_points(info.round(there.score) - info.round(chosen.score), info.digits)
     return (

@@ -79,6 +79,7 @@ class Estimate:
         self.examples: dict[str, int] = {}
         """Numbers of training examples by task, as its files have them."""
         self._tasks, self._architectures = registry.entries("tasks"), registry.entries("architectures")
+        self._seeds: dict[str, _Times] = {}
         self._totals: dict[tuple[object, ...], _Times] = {}
         self._cut: dict[str, float] = {}
         self._each: dict[str, dict[Pair, _Times]] = {}
@@ -104,10 +105,11 @@ class Estimate:
             total, of_processor = seconds.get("total"), False
         if not total:
             return
+        row = record.cell.row
         if record.status == "timeout":
-            row = record.cell.row
             self._cut[row] = max(self._cut.get(row, 0.0), total / speed)
             return
+        self._seeds.setdefault(row, _Times()).add(total / speed, of_processor)
         for group in _groups(record):
             self._totals.setdefault(group, _Times()).add(total / speed, of_processor)
         if count := record.counts.get("train"):
@@ -175,7 +177,7 @@ class Estimate:
         return lengths
 
     def __call__(self, cell: Cell) -> float | None:
-        seeds, cut = self._totals.get((cell.row,)), self._cut.get(cell.row)
+        seeds, cut = self._seeds.get(cell.row), self._cut.get(cell.row)
         if seeds:
             return self._limited(fmean(seeds.known))
         foretold = self._by_others(cell)
@@ -183,7 +185,7 @@ class Estimate:
 
     def _by_others(self, cell: Cell) -> float | None:
         """Seconds of a cell of which no seed has ended."""
-        _, pair, of_task, everything = _groups(cell)
+        pair, of_task, everything = _groups(cell)
         if (training := self._training(cell)) is not None:
             if self._kind(cell.architecture) in UNTRAINED:
                 return self._limited(training)
@@ -275,10 +277,4 @@ def _small(task: TaskEntry) -> float | None:
 
 def _groups(cell: Cell | Record) -> Sequence[tuple[object, ...]]:
     """Keys of the groups of similar cells that a cell belongs to, the most similar first."""
-    row = cell.row if isinstance(cell, Cell) else cell.cell.row
-    return (
-        (row,),
-        (cell.architecture, cell.task),
-        (cell.task, cell.tier),
-        (),
-    )
+    return (cell.architecture, cell.task), (cell.task, cell.tier), ()

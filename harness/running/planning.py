@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -111,7 +112,7 @@ class Planning:
     def _changed_with_children(self) -> set[str]:
         """Keys of the cells that other code made, those among them that others start from. What
         started from one of these counts as made by other code, too."""
-        before = pending([*self._parents, *self._kept_parents()], self.store)
+        before = pending([*self._parents, *self._kept_parents], self.store)
         keys = {record.key for record in (*self.pending.changed, *before.changed)}
         again = {record.key: record for record in self.pending.finished if started_from(keys, record)}
         self.pending.changed.extend(record for key, record in again.items() if key not in keys)
@@ -120,6 +121,7 @@ class Planning:
             self.pending.run.extend(record.cell for record in again.values())
         return keys | {record.key for record in before.finished if started_from(keys, record)}
 
+    @functools.cached_property  # each look at them reads the descriptions of kept models
     def _kept_parents(self) -> list[Planned]:
         """The cells that others start from, or have started from, and that nobody planned: they
         were found as kept models."""
@@ -176,7 +178,7 @@ class Planning:
         """Put the parents of the pending cells before them, unless they are kept: those that are no
         part of the grid, and those that ended well without being kept. A cell whose parent failed,
         is skipped or does not fit is skipped, and the failure counts among the finished cells."""
-        others = {item.cell.key: item for item in (*self._parents, *self._kept_parents())}
+        others = {item.cell.key: item for item in (*self._parents, *self._kept_parents)}
         finished = {record.key: record for record in self.pending.finished}
         running = {cell.key for cell in self.pending.run}
         skipped = {item.cell.key: item.reason for item in self.pending.skip}
@@ -399,8 +401,9 @@ class Planning:
             renamed = ""
             if not self.request.dry_run:
                 renamed = self.store.set_aside(record).name
-                # Children of a run that is cut here would start from it, and nobody would notice.
-                set_aside(self.store.folder, key)
+                if not self.store.path(record).exists():  # else another run has made both anew
+                    # Children of a run that is cut here would start from it, unnoticed.
+                    set_aside(self.store.folder, key)
             if why := self._because.get(key):
                 note = f"; the old record was renamed to {renamed}" if renamed else ""
                 self.tell(f"{record.cell.words} will be run again because {why}{note}")

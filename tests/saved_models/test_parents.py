@@ -275,6 +275,16 @@ def test_a_run_that_is_cut_leaves_no_parent_of_the_old_code(tmp_path: Path) -> N
     assert (tmp_path / storage.MODELS / f".{records['mean_words'].key}.old" / "model.json").is_file()
 
 
+def test_a_model_that_another_run_has_made_anew_is_not_set_aside(tmp_path: Path, monkeypatch) -> None:
+    """Its record stays, so that nobody would train it again, and its children would have no
+    parent."""
+    records = carried_out(session(tmp_path, "mean_after"))
+    Store(tmp_path).write(of_other_code(records["mean_words"]))
+    monkeypatch.setattr(Store, "set_aside", Store.path)  # leaves a record that is newer than the plan
+    session(tmp_path, "mean_after", changed=True)
+    assert storage.is_kept(tmp_path, records["mean_words"].key)
+
+
 def test_a_dry_run_sets_no_model_aside(tmp_path: Path) -> None:
     records = carried_out(session(tmp_path, "mean_after"))
     Store(tmp_path).write(of_other_code(records["mean_words"]))
