@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
+    from harness.records import Record
     from harness.saved_models.model import KeptModel
 
 
@@ -58,15 +59,16 @@ class Predictor:
 
 
 def load(
-    model: str | Path,
+    model: str | Path | Record,
     results: str | Path = "results",
     *,
-    plugins: Sequence[str | Path] = (),
+    plugins: str | Path | Sequence[str | Path] = (),
     device: str | None = None,
 ) -> Predictor:
     """A model that ``archbench run --keep``, or ``run(..., keep=True)``, kept.
 
-    ``model``: its folder, or its key (its beginning will do) below ``results``. ``plugins``: Python
+    ``model``: its folder, its key (its beginning will do) below ``results``, or the record of its
+    cell. ``plugins``: Python
     files with architectures or task types of your own that it is made of. ``device``: ``cpu`` or
     ``cuda``; by default a GPU if there is one. No code of the folder is run.
 
@@ -78,10 +80,12 @@ def load(
     import torch
 
     from harness import registry
+    from harness.records import Record
     from harness.saved_models.model import load as load_folder
     from harness.saved_models.storage import find
 
-    for file in plugins:
+    for file in [plugins] if isinstance(plugins, str | Path) else plugins:
         registry.add_plugin(file)
+    named = model.key if isinstance(model, Record) else str(model)
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    return Predictor(load_folder(find(str(model), Path(results)), place))
+    return Predictor(load_folder(find(named, Path(results)), place))

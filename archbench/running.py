@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -16,16 +17,17 @@ if TYPE_CHECKING:
 
 _COUNTS = ("workers", "threads", "devices", "max_train", "labels", "max_epochs", "memory_limit")
 _OPTIONS = {"architectures": "-a", "tasks": "-t", "plugins": "--plugin", "overrides": "-o", "parents": "--parent"}
+_SUCH_AS = {"overrides": '{"dan.hidden": 100}', "parents": '{"vectors": "skipgram"}'}
 _one_at_a_time = threading.Lock()
 
 
 def run(
     architectures: str | Sequence[str] = "*",
-    tasks: str | Sequence[str] = "*",
+    tasks: str | Path | Sequence[str | Path] = "*",
     *,
     seeds: Sequence[int] = (0,),
     home: bool = False,
-    plugins: Sequence[str | Path] = (),
+    plugins: str | Path | Sequence[str | Path] = (),
     shard: str | None = None,
     retry_failed: bool = False,
     changed: bool = False,
@@ -40,7 +42,7 @@ def run(
     budget: str = "full",
     overrides: Mapping[str, object] = MappingProxyType({}),
     max_epochs: int | None = None,
-    precision: str = "32",
+    precision: str | int = "32",
     devices: int = 1,
     strategy: str = "auto",
     engine: str = "local",
@@ -70,7 +72,8 @@ def run(
     class at top level: it is copied, with the definitions and imports that it uses, to a plugin
     file in ``results/plugins``, which the processes of the cells import.
 
-    ``architectures`` and ``tasks``: ids or shell wildcards, in a list or comma-separated.
+    ``architectures`` and ``tasks``: ids or shell wildcards, in a list or comma-separated; tasks are
+    also TOML files of your own data.
     ``seeds``: whole numbers from 0; each is a cell of its own.
     ``home``: run each architecture on one task alone, the data set of its paper or the nearest.
     ``plugins``: Python files with architectures or tasks, folders of them, or wildcards.
@@ -137,6 +140,9 @@ def _run(*, ended: Callable[[Record], None] | None, **options: Any) -> list[Reco
     results = Path(options["results"])
     data_dir = options["data_dir"] or os.environ.get("ARCHBENCH_DATA")
     data_dir = Path(data_dir) if data_dir else None
+    if isinstance(options["plugins"], str | Path):
+        options["plugins"] = [options["plugins"]]
+    options["precision"] = str(options["precision"])
     if not options["dry_run"]:
         Store(results.resolve()).check_writable()
     for file in options["plugins"]:
@@ -178,9 +184,21 @@ def _run(*, ended: Callable[[Record], None] | None, **options: Any) -> list[Reco
 
 
 def _check(options: Mapping[str, Any]) -> None:
-    """Raises :class:`~harness.errors.UsageError` for numbers that no cell can have."""
+    """Raises :class:`~harness.errors.UsageError` for values that no option can have."""
     from harness.errors import UsageError
 
+    for name in ("architectures", "tasks", "inputs", "plugins"):
+        value = options[name]
+        if not isinstance(value, str | Path) and not _are_names(value):
+            raise UsageError(f"{name}={value!r:.80}: expected names, in a list or comma-separated; a class has an id")
+    for name in ("overrides", "parents"):
+        if not isinstance(options[name], Mapping):
+            raise UsageError(f"{name}={options[name]!r:.80}: expected a mapping, such as {_SUCH_AS[name]}")
+    for name in ("timeout", "cpu_limit"):
+        value = options[name]
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if value is not None and not (number and 0 <= value < math.inf):
+            raise UsageError(f"{name}={value!r:.80}: expected seconds, a number from 0")
     for name in _COUNTS:
         value = options[name]
         if value is not None and (type(value) is not int or value < 1):
@@ -189,8 +207,12 @@ def _check(options: Mapping[str, Any]) -> None:
         raise UsageError(f"seeds={options['seeds']!r}: expected whole numbers from 0, such as (0, 1, 2)")
 
 
-def _pattern(names: str | Sequence[str]) -> str:
-    return names if isinstance(names, str) else ",".join(names)
+def _are_names(value: object) -> bool:
+    return isinstance(value, Sequence | Set) and all(isinstance(name, str | Path) for name in value)
+
+
+def _pattern(names: str | Path | Sequence[str | Path]) -> str:
+    return str(names) if isinstance(names, str | Path) else ",".join(map(str, names))
 
 
 def _command(options: Mapping[str, Any]) -> list[str]:

@@ -29,7 +29,7 @@ def predict(
         str | None,
         typer.Option(
             "--from",
-            metavar="lines|csv|tsv|jsonl|wav",
+            metavar="lines|csv|tsv|jsonl|parquet|conll|wav",
             help="Format of the texts. Default: by the name of the file, else lines.",
             rich_help_panel=DATA,
         ),
@@ -120,15 +120,15 @@ def models(
     ] = None,
 ) -> None:
     """List the kept models with their sizes and who starts from them, or remove some."""
+    from harness.records import Store
     from harness.saved_models import storage
 
+    Store(results).check_there()
     if remove is not None:
         removed = storage.remove(remove, results)
         for kept in removed:
             print(f"removed {kept.folder.name}, {_mib(kept.size)}")
         return
-    from harness.records import Store
-
     found = list(storage.kept_models(results))
     store = Store(results)
     needed = _needed(found, store)

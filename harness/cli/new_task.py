@@ -90,10 +90,39 @@ def new_task(
     """
     columns = {"text": text, "second": second, "label": label}
     others: dict[Split, Path | None] = {"dev": dev, "test": test}
-    file = describe(data, columns, group, form, type, {s: path for s, path in others.items() if path is not None}, out)
+    from harness.user_data.writing import NOT_RUN
+
+    given = {split: path for split, path in others.items() if path is not None}
+    file, warnings = describe(data, columns, group, form, type, given, out)
+    if any(warning.startswith(NOT_RUN) for warning in warnings):
+        print(f"{file}\nnext: correct it, or the data")
+        return
     name = str(file) if file.is_absolute() else f"./{file}"
-    command = f"archbench run -a 'avg_vectors,nbsvm' -t {shlex.quote(name)} --protocol equal"
+    command = f"archbench run -a {','.join(_to_begin_with(file))} -t {shlex.quote(name)} --protocol equal"
     print(f"{file}\nnext: look at it, then\n  {command}")
+
+
+def _to_begin_with(file: Path) -> list[str]:
+    """Two architectures that fit a task and read the most rows a second, such as have learnt a task
+    of its type before."""
+    from harness.model_selection.evidence import lines
+    from harness.running import grid
+    from harness.running.estimate import measured_speeds
+    from harness.running.fitting import loadable, reason_to_skip
+    from harness.settings import FULL
+    from harness.user_data.description import entry
+
+    id, options = entry(file)
+    task = registry.TaskEntry(id=id, file=file.resolve(), class_name="OwnTask", **options)
+    known = {line.architecture for line in lines() if line.type == task.type and line.budget == FULL}
+    speeds, found = measured_speeds(), list[str]()
+    chosen = [each for each in registry.entries("architectures").values() if each.kind != "floor" and not each.sees]
+    for each in sorted(chosen, key=lambda each: (each.id not in known, bool(each.parents), -speeds.get(each.id, 0.0))):
+        if loadable([each])[0] and reason_to_skip(each, task, grid.hyperparameters(each)) is None:
+            found.append(each.id)
+            if len(found) == 2:
+                break
+    return found
 
 
 def describe(
@@ -104,9 +133,9 @@ def describe(
     type: str | None,
     others: Mapping[Split, Path] = MappingProxyType({}),
     out: Path | None = None,
-) -> Path:
+) -> tuple[Path, list[str]]:
     """Write the TOML file of a data file by the options of a command, tell its warnings, and return
-    it."""
+    both."""
     from typing import get_args
 
     from harness.user_data.description import Format, Source
@@ -118,18 +147,18 @@ def describe(
         check_choice("--type", type, tuple(registry.entries("problems")))
     file, warnings = new_task(
         data,
-        columns={name: _column(column) for name, column in columns.items()},
+        columns={name: as_column(column) for name, column in columns.items()},
         type=type,
-        group=_column(group),
+        group=as_column(group),
         others=others,
         source=Source(format=form),  # type: ignore[arg-type]  # checked above
         out=out,
     )
     for warning in warnings:
         report(f"warning: {warning}")
-    return file
+    return file, warnings
 
 
-def _column(text: str | None) -> Column | None:
+def as_column(text: str | None) -> Column | None:
     """A column by its name, or by its number if the option is one."""
     return int(text) if text is not None and text.isascii() and text.isdecimal() and int(text) else text

@@ -116,6 +116,7 @@ def rescore(
     from harness.scoring import rescore as scores
 
     add_plugins(plugin)
+    Store(results).check_there()
 
     described = {p: [task.id for task in match("tasks", p)] for p in comma_separated(tasks) if p.endswith(DESCRIPTION)}
     of_tasks = [id for pattern in comma_separated(tasks) for id in described.get(pattern, [pattern])]
@@ -160,6 +161,7 @@ def sync(results: Results = Path("results"), mlflow: MlflowToSync = None, plugin
             "--mlflow none (or ARCHBENCH_MLFLOW=none) names nothing to sync; the database that runs without the option"
             f" write to is --mlflow {default_uri(results)}"
         )
+    Store(results).check_there()
     try:
         store = Store(results.resolve())
         tracker = Tracker(uri, store.folder)

@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness import registry
-from harness.cli.app import app
-from harness.cli.new_task import Form, Group, Label, Second, Text, Type, describe
-from harness.cli.options import EXECUTION, RUNNING, Architectures, Results
+from harness.cli.app import add_plugins, app
+from harness.cli.new_task import Form, Group, Label, Second, Text, Type, as_column, describe
+from harness.cli.options import EXECUTION, RUNNING, Architectures, Plugins, Results
 from harness.errors import UsageError
 from harness.model_selection.wish import Preference, Wish
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from harness.leaderboard.tables.table import Table
     from harness.model_selection.choice import Tried
     from harness.model_selection.trial import Trial
+    from harness.user_data.description import Column
 
 NAMED = 8
 """Architectures that a terminal shows of those which one reason leaves out."""
@@ -83,6 +84,7 @@ def try_(
         ),
     ] = True,
     results: Results = Path("results"),
+    plugin: Plugins = None,
 ) -> None:
     """Find out which architecture suits your own data.
 
@@ -93,13 +95,17 @@ def try_(
     left out. The same command goes on where it was stopped.
     """
     began = time.monotonic()
-    file = data if data.suffix == registry.DESCRIPTION else Path(f"{data.stem}.toml")
+    add_plugins(plugin)
+    from harness.user_data.description import file_of
+
+    file = data if data.suffix == registry.DESCRIPTION else file_of(data)
+    columns = {"text": text, "second": second, "label": label}
     if not file.exists() and file != data:
-        describe(data, {"text": text, "second": second, "label": label}, group, form, type, out=file)
-    elif any(given is not None for given in (text, second, label, group, form, type)):
-        raise UsageError(f"{file} exists already, and says what --text, --label and the like would: correct it there")
-    elif file != data:
-        _refuse_other_data(file, data)
+        describe(data, columns, group, form, type, out=file)
+    else:
+        if file != data:
+            _refuse_other_data(file, data)
+        _refuse_otherwise(file, columns, {"group": group, "format": form, "type": type})
     [entry] = registry.match("tasks", str(file if file.is_absolute() else f"./{file}"))
     from harness.model_selection.report import lines, sentences, tables, write_page
     from harness.model_selection.trial import Trial
@@ -152,6 +158,31 @@ def _refuse_other_data(file: Path, data: Path) -> None:
     own = (list_in(data) if data.is_dir() else data).resolve()
     if own not in {found.path(place).resolve() for place in found.places}:
         raise UsageError(f"{file} exists already and is of other data than {data}: name {file} itself, or move it away")
+
+
+def _refuse_otherwise(file: Path, columns: Mapping[str, str | None], others: Mapping[str, str | None]) -> None:
+    """Raise :class:`UsageError` where a description says otherwise than the options of a call."""
+    from harness.user_data import raw_tables
+    from harness.user_data.description import described
+    from harness.user_data.inspection import roles
+
+    found = described(file)
+    given = columns | {"group": others["group"]}
+    names: Sequence[Column] = ()
+    if any(isinstance(as_column(text), int) for text in given.values()):
+        names = raw_tables.read(found.path(next(iter(found.places))), found.source, None).columns
+
+    def column(text: str) -> Column:
+        number = as_column(text)
+        return names[number - 1] if isinstance(number, int) and number <= len(names) else text
+
+    said = {option: column(text) for option, text in given.items() if text is not None}
+    said |= {option: text for option, text in others.items() if text is not None and option != "group"}
+    has = {option: found.columns.get(name) for option, name in roles(found.type).items()}
+    has |= {"group": found.group, "format": found.source.format, "type": found.type}
+    for option, value in said.items():
+        if value != has.get(option):
+            raise UsageError(f"{file} exists already and says otherwise than --{option} {value}: correct it there")
 
 
 def _show(trial: Trial, ended: Sequence[Tried]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import registry
-from harness.errors import LeaderboardError
+from harness.errors import LeaderboardError, RecordError
 from harness.files import sorted_json
 from harness.leaderboard.catalogue import CatalogueEntry, read_catalogue
 from harness.leaderboard.published import DATASET_NAMES, Published, read_published, source_file, with_notes
@@ -318,12 +318,14 @@ def _test_of(group: Group) -> tuple[str, ...]:
 
 
 def read(results: Path) -> Board:
-    """Records, published values and names for a results folder; :class:`LeaderboardError` if there
-    is no such folder."""
-    if not results.is_dir():
-        raise LeaderboardError(f"--results {results}: no such folder; `archbench run` writes one, or name another")
-    notices = []
+    """Records, published values and names for a results folder; :class:`LeaderboardError` if it is
+    none."""
     store = Store(results)
+    try:
+        store.check_there()
+    except RecordError as error:
+        raise LeaderboardError(str(error)) from error
+    notices = []
     with warnings.catch_warnings(), uncollected():
         warnings.simplefilter("ignore")  # the notices name the same files
         records = list(store.all())

@@ -6,15 +6,18 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
-from harness.errors import UsageError
+from harness import registry
+from harness.errors import RegistryError, UsageError
 from harness.files import write_whole
 from harness.task import Split
-from harness.user_data.description import parse
+from harness.user_data.description import described, parse
 from harness.user_data.splits import carved, hashes
 from harness.user_data.table import GROUP, PLACE
 from harness.user_data.task import SPLITS, OwnTask
@@ -70,12 +73,16 @@ def slices(task: OwnTask, folder: Path) -> Slices:
             " rows of one file, all = FILE; `archbench run` takes the splits as they are"
         )
     folder.mkdir(parents=True, exist_ok=True)
+    _check_place(task, folder)
     table = task.read_file("all")
+    if task.description.assigned is not None:  # rows that it does not name are left out
+        table = table.filter(pa.array(task.splits("all") >= 0))
     places, rows = table[PLACE].to_numpy(), len(table)
     hashed = hashes(task.keys(table), CHOOSE)
     own_splits = not task.description.shares
     if rows >= FEWEST_SEALED_OF:
         numbers = task.splits("all")
+        numbers = numbers[numbers >= 0]
         train, dev, test = (np.flatnonzero(numbers == SPLITS.index(split)) for split in SPLITS)
         if len(test) >= FEWEST_SEALED:
             if own_splits and not len(dev):  # train and test alone are a usual way to give them
@@ -122,6 +129,19 @@ def slices(task: OwnTask, folder: Path) -> Slices:
     if own_splits:
         words += " The splits that the file gives are not used."
     return Slices(tuple(folds), last, False, rows, int((~is_dev).sum()), words)
+
+
+def _check_place(task: OwnTask, folder: Path) -> None:
+    """Raise :class:`UsageError` for a folder with the slices of another file's rows."""
+    own = task.description.path("all").resolve()
+    for file in folder.glob(f"{task.entry.id}_*{registry.DESCRIPTION}"):
+        with suppress(RegistryError):  # a damaged one is written anew
+            other = described(file).path("all").resolve()
+            if other != own:
+                raise UsageError(
+                    f"{folder} holds the trial of {other}, not of {own}: say another id = in"
+                    f" {task.description.file}, or another --results"
+                )
 
 
 def _in_parts(hashed: np.ndarray, parts: int) -> np.ndarray:

@@ -41,6 +41,8 @@ FINALS, FINALS_SHARE = 8, 0.25
 most: by a quarter of the rows alone the best of several equals is a matter of luck."""
 LEAST = 5.0
 """Seconds below which no training is begun."""
+LIMIT = "(--timeout)"
+"""The name that messages of a run have for the limit of a cell."""
 SAMPLE = 2_000
 """Rows for training whose words and classes tell which tasks are alike."""
 
@@ -198,9 +200,14 @@ class Trial:
         try:
             found, heard = self._records(ids, self.slices.choosing, limit, rival=self._rival)
         except DataError as error:  # reading the rows takes time too
+            if not self.tried and LIMIT in str(error):
+                raise DataError(
+                    f"{self.task.description.file}: reading its {self.slices.rows:,} rows takes longer than its share"
+                    " of --minutes; give more"
+                ) from error
             if not self.tried:
                 raise
-            self.left_out |= dict.fromkeys(ids, str(error))
+            self.left_out |= dict.fromkeys(ids, _of_minutes(str(error)))
             return []
         ended = []
         for candidate in batch:
@@ -241,7 +248,7 @@ class Trial:
         """The reason why an architecture has no score."""
         failed = next((record for record in records if record is not None and record.status != "ok"), None)
         if failed is not None:
-            return f"{failed.status}: {failure_reason(failed)}"
+            return _of_minutes(f"{failed.status}: {failure_reason(failed)}")
         return "stopped" if self.stopped else "; ".join(heard) or "it has no record"
 
     def _records(
@@ -329,7 +336,7 @@ class Trial:
         try:
             found, heard = self._records([entry.id], [file], limit, keep=True, refit=self.refit)
         except DataError as error:  # reading the rows takes time too
-            self.why_not_confirmed = str(error)
+            self.why_not_confirmed = _of_minutes(str(error))
             return
         record = found.get((entry.id, self._entry(file).id))
         if record is None or record.status != "ok":
@@ -367,6 +374,11 @@ class Trial:
         else:  # that of one part of the rows, whose score is not the one shown
             why = origin.not_refitted or "no reason is known"
             self.why_not_kept = f"its training on all rows came to nothing: {why}"
+
+
+def _of_minutes(message: str) -> str:
+    """A message on a limit in the words of who gave minutes, of which a cell has a share."""
+    return message.replace(LIMIT, "(its share of --minutes)")
 
 
 def _behind(record: Record | None) -> str | None:

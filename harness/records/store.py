@@ -62,6 +62,13 @@ class Store:
             check_name(name)
         return self.folder / "records" / cell.task / cell.architecture / f"{cell.key}.json"
 
+    def check_there(self) -> None:
+        """Raises :class:`RecordError` unless the folder is there and is one of results."""
+        if not self.folder.is_dir():
+            raise RecordError(f"--results {self.folder}: no such folder; `archbench run` writes one, or name another")
+        if self.folder.resolve().name == "records" and not (self.folder / "records").is_dir():
+            raise RecordError(f"--results {self.folder}: these are records; name the folder in which they lie")
+
     def check_writable(self) -> None:
         """Raises :class:`RecordError` unless a record can be written. Call it before computing
         anything."""

@@ -208,7 +208,10 @@ def entries(sort: Sort) -> Any:
             for entry in _parse(file, sort):
                 other = found.setdefault(entry.id, entry)
                 if other is not entry:
-                    raise RegistryError(f"{entry.id!r} is registered twice: in {other.file} and in {entry.file}")
+                    way_out = "; say another id = in one of them" if entry.file.suffix == finding.DESCRIPTION else ""
+                    raise RegistryError(
+                        f"{entry.id!r} is registered twice: in {other.file} and in {entry.file}{way_out}"
+                    )
         except RegistryError as error:
             if "registered twice" in str(error):
                 raise

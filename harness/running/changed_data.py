@@ -7,6 +7,7 @@ import functools
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -163,13 +164,14 @@ def _signature(folder: Path) -> str:
     for place, folders, names in os.walk(folder, followlinks=True):
         here, true = os.path.relpath(place, folder), os.path.realpath(place)
         if true in entered:  # a link to what is counted, perhaps to where it lies itself
-            digest.update(f"{here}\0{true}\n".encode())
+            digest.update(os.fsencode(f"{here}\0{true}\n"))
             folders.clear()
             continue
         entered.add(true)
         folders.sort()
         for path in (Path(place, name) for name in sorted(names)):
-            if path.is_file():
+            with suppress(OSError):  # a file that went away since is none of a task's
                 status = path.stat()
-                digest.update(f"{here}/{path.name}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
+                if stat.S_ISREG(status.st_mode):
+                    digest.update(os.fsencode(f"{here}/{path.name}\0{status.st_size}\0{status.st_mtime_ns}\n"))
     return digest.hexdigest()

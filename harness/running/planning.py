@@ -322,8 +322,24 @@ class Planning:
             return {}
         preflight = Preflight(tier, self.data_dir, signature, self.store.folder / "work" / "readings.json")
         if request.dry_run:
-            return preflight.known(tasks)
+            found = preflight.known(tasks)
+            self._look_for_files(tier, [task for task in tasks if task.id not in found])
+            return found
         return preflight.read(tasks, request.timeout, built_in=request.labels is not None)
+
+    def _look_for_files(self, tier: Tier, tasks: Sequence[TaskEntry]) -> None:
+        """Raise :class:`~harness.errors.DataError` for tasks whose files are not there, without
+        reading their rows."""
+        faults: dict[str, str] = {}
+        if tier == "local" and self.data_dir is not None and tasks:
+            faults = absent(tasks, self.data_dir)
+        for task in tasks if tier == "own" else ():
+            try:
+                registry.load(task)(task).look()
+            except DataError as error:
+                faults[task.id] = str(error)
+        if faults:
+            raise DataError("\n".join(f"{id}: {fault}" for id, fault in faults.items()))
 
     def _tell_sizes(self) -> None:
         """Tell the estimate how many training rows the tasks have. A dry run reads those alone of

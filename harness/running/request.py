@@ -78,6 +78,11 @@ class Request:
     dry_run: bool = False
     command: str = ""
 
+    @property
+    def _own_alone(self) -> bool:
+        """True if all tasks are descriptions of the user's own data, which name their files."""
+        return all(name.endswith(registry.DESCRIPTION) for name in registry.comma_separated(self.tasks))
+
     def check(self) -> None:
         """Raise :class:`UsageError` for options that are unknown or exclude each other."""
         check_choice("--tier", self.tier, TIERS)
@@ -87,7 +92,7 @@ class Request:
         if self.strategy == "fsdp" and self.devices > 1:
             check_choice("--strategy fsdp --precision", self.precision, FSDP_PRECISIONS)
         check_choice("--engine", self.engine, ENGINES)
-        if self.tier == "local":
+        if self.tier == "local" and not self._own_alone:
             if self.data_dir is None:
                 raise UsageError(
                     "--tier local needs --data-dir DIR (or ARCHBENCH_DATA): the folder that holds sst/, squad/, ..."

@@ -1,4 +1,4 @@
-"""Texts of a user as rows: lines, CSV, JSONL or recordings, one at a time.
+"""Texts of a user as rows: lines, tables, JSONL, CoNLL columns or recordings, one at a time.
 
 A line that cannot be read is told with its number, and the next one is read.
 """
@@ -8,21 +8,23 @@ from __future__ import annotations
 import codecs
 import csv
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from harness.errors import Named, UsageError
+from harness.errors import DataError, Named, UsageError
 from harness.files import parse_json, read_limited
 from harness.rows import FORMS, Row
 from harness.saved_models.folder import describe
 from harness.user_data.description import DELIMITERS, ENDINGS, Column, Manner
+from harness.user_data.raw_tables import AT_ONCE, batch_rows, sentences_in
 from harness.user_data.text import lines_in
 from harness.views.base import words_of
 
 LONGEST_LINE = 1 << 24
 """Longest line of a text, in bytes: a longer one is passed over, so that memory stays bounded."""
 
-SUFFIXES = {end: form for end, form in ENDINGS.items() if form in ("csv", "tsv", "jsonl")} | {".wav": "wav"}
+SUFFIXES: dict[str, str] = {**ENDINGS, ".wav": "wav"}
 """Format of a file by the end of its name; others hold lines."""
 
 
@@ -62,7 +64,7 @@ def manner_of(file: Path, model: Path) -> Manner:
     model in a folder learnt from; where there are none, that of the ending."""
     ending = file.suffix.lower()
     found = describe(model).origin.manners.get(ending)
-    return found if found is not None and found.format in READERS else Manner(SUFFIXES.get(ending, "lines"))
+    return Manner(SUFFIXES.get(ending, "lines")) if found is None else found
 
 
 def asked(stream: BinaryIO, wanted: Wanted) -> Iterator[Asked]:
@@ -247,6 +249,46 @@ def _by_key(value: Any, wanted: Wanted) -> tuple[dict[str, Any], str]:
     return {column: value[name] for column, name in names.items() if name in value}, ""
 
 
+def _read_rows(stream: BinaryIO, wanted: Wanted) -> Iterator[Read]:
+    """A Parquet file, the whole stream: its rows, from 1."""
+    import pyarrow
+    import pyarrow.parquet
+
+    done = 0
+    try:
+        file = pyarrow.parquet.ParquetFile(stream)
+        names = file.schema_arrow.names
+        chosen = {column: names[place] for column, place in _places(names, len(names), wanted).items()}
+        for batch in file.iter_batches(AT_ONCE, columns=list(chosen.values())):
+            for number, values in batch_rows(batch, list(chosen.values()), done + 1):
+                yield number, dict(zip(chosen, values, strict=True)), ""
+            done += len(batch)
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise DataError(
+            f"{wanted.source}, row {done + 1} or after it: not a whole Parquet file ({error!s:.200})"
+        ) from error
+
+
+def _read_sentences(stream: BinaryIO, wanted: Wanted) -> Iterator[Read]:
+    """CoNLL columns: a word a line, a blank line behind each sentence. The words are in the first
+    column where nobody says another."""
+
+    def texts() -> Iterator[tuple[int, str]]:
+        for number, text, fault in _lines(stream, wanted):
+            if fault:  # its sentence would lack a word
+                raise DataError(f"{wanted.source}, line {number}: {fault}")
+            yield number, text
+
+    places: dict[str, int] = {}
+    for number, words in sentences_in(wanted.source, texts()):
+        if not places:
+            numbers = [str(number) for number in range(1, 1 + len(words[0]))]
+            first: dict[str, Column] = dict.fromkeys(wanted.forms, 1) if len(wanted.forms) == 1 else {}
+            manner = replace(wanted.manner, names=first | wanted.manner.names)
+            places = _places(numbers, len(numbers), wanted._replace(manner=manner))
+        yield number, {column: [fields[place] for fields in words] for column, place in places.items()}, ""
+
+
 def _read_recording(stream: BinaryIO, wanted: Wanted) -> Iterator[Read]:
     """One recording, the whole stream."""
     columns = [column for column, form in wanted.forms.items() if form == "audio"]
@@ -261,6 +303,8 @@ READERS: Named[Any] = Named(
     csv=_read_table,
     tsv=_read_table,
     jsonl=_read_objects,
+    parquet=_read_rows,
+    conll=_read_sentences,
     wav=_read_recording,
 )
 """Readers of each format: of a stream to the values of each line."""

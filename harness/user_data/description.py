@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import codecs
+import hashlib
+import os
 import re
 import tomllib
 from collections.abc import Callable, Collection
@@ -217,12 +219,14 @@ def described(file: Path) -> Description:
     if type is None:
         raise RegistryError(f"{file}: no type; expected type = one of {', '.join(types)}")
     problem = types[type]
-    id = content.text("id", _id_of(file))
+    id = content.text("id", id_of(file))
     if not re.fullmatch(r"[a-z][a-z0-9_]*", id):
         raise RegistryError(f"{file}: id = {id!r:.60}: expected lower-case letters, digits and underscores")
     metrics = content.texts("metrics", problem.metrics)
-    if not metrics:
-        raise content.wrong("metrics", [], f"some of {', '.join(problem.metrics)}")
+    # A metric that no type has, such as a plugin's, says itself which columns it needs.
+    elsewhere = {name for each in types.values() for name in each.metrics} - {*problem.metrics}
+    if not metrics or not elsewhere.isdisjoint(metrics):
+        raise content.wrong("metrics", list(metrics), f"some of {', '.join(problem.metrics)}, which {type} has")
     main = content.take("main_metric", lambda value: value in metrics, f"one of {', '.join(metrics)}", metrics[0])
     options = {
         "name": content.text("name", id),
@@ -245,10 +249,20 @@ def described(file: Path) -> Description:
     return found
 
 
-def _id_of(file: Path) -> str:
-    """The id of a task by the name of its file."""
+def id_of(file: Path) -> str:
+    """The id of a task by the name of its file. Letters that an id cannot have are told apart by
+    digits of a digest."""
     name = re.sub(r"[^a-z0-9]+", "_", file.stem.lower()).strip("_")
+    if any(letter.isalnum() and not letter.isascii() for letter in file.stem):
+        name = f"{name or 'task'}_{hashlib.sha256(os.fsencode(file.stem)).hexdigest()[:6]}"
     return name if name[:1].isalpha() else f"task_{name}".rstrip("_")
+
+
+def file_of(data: Path) -> Path:
+    """The description of a data file, or of a folder, in the current folder. A comma would part the
+    names of two tasks."""
+    stem = Path(os.path.abspath(data)).stem  # noqa: PTH100 - a link keeps its own name
+    return Path(f"{stem.replace(',', '_')}{registry.DESCRIPTION}")
 
 
 def _sizes(section: Section) -> dict[str, int]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import dataclasses
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from harness import registry
 from harness.errors import DataError, UsageError, did_you_mean
 from harness.user_data import raw_tables
 from harness.user_data.description import ENDINGS, MISSING, Column, Source
@@ -65,6 +66,21 @@ RANKED = 2.0
 """Rows in which a text stands on average, from which on those beside it are its candidates."""
 PASSAGES, QUESTIONS, ANSWERS = ("passage", "context", "paragraph"), ("question",), ("answer", "answers", "answer_text")
 TOKENS, TAGS = ("tokens", "words", "text"), ("tags", "ner_tags", "pos_tags", "labels")
+SOURCES, TARGETS = ("source", "src"), ("target", "tgt", "translation")
+NAMES: dict[str, Sequence[str]] = {
+    "text": (*TEXTS, *TOKENS),
+    "label": LABELS,
+    "labels": LABELS,
+    "tags": TAGS,
+    "score": SCORES,
+    "passage": PASSAGES,
+    "question": QUESTIONS,
+    "answers": ANSWERS,
+    "transcript": TRANSCRIPTS,
+    "source": SOURCES,
+    "target": TARGETS,
+}
+"""Usual names of the columns of the types of tasks; others have that of their type alone."""
 
 
 @dataclass
@@ -195,7 +211,7 @@ def _of_table(
     first, *rest = _sampled(sample, *source.dialect_of(path)) or [[]]
     source = dataclasses.replace(source, header=any(name.strip() in named for name in first) or _is_header(first, rest))
     reasons["header"] = (
-        "names, none of which is a value below" if source.header else "its first row reads as the others"
+        "it reads as names" if source.header else "its first row reads as the others"
     )
     return source
 
@@ -225,6 +241,8 @@ def _is_header(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
     names = [name.strip() for name in first]
     if any(_is_number(name) or len(name) > LONGEST_NAME for name in names):
         return False
+    if any(name.lower() in TEXTS for name in names):  # where a class is called as its column, such as spam
+        return True
     return not any(
         name and name == row[place].strip() for row in rest for place, name in enumerate(names) if place < len(row)
     )
@@ -232,20 +250,21 @@ def _is_header(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
 
 def guess(looked: Looked, given: Mapping[str, Column | None], type: str | None) -> tuple[str, dict[str, Column]]:
     """The type of the task and the column of each of its parts, of which ``given`` has some
-    (``text``, ``second``, ``label``).
+    (``text``, ``second``, ``label``). All that are given have a part in it.
 
     Raises :class:`UsageError` where nothing can be guessed, with the columns that there are.
     """
     asked = {name: _known(looked, name, column) for name, column in given.items() if column is not None}
-    candidates = [("multilabel", _label_sets(looked, asked))] if type == "multilabel" else _candidates(looked, asked)
-    found = next((each for each in candidates if type in (None, each[0]) and None not in each[1].values()), None)
-    if found is None:
-        wanted = f"of type {type} " if type else ""
-        raise UsageError(
-            f"{looked.path}: no columns of a task {wanted}were found; name them by --text and --label"
-            f" (and --second); {_columns(looked)}"
-        )
-    return found[0], {name: column for name, column in found[1].items() if column is not None}
+    for found, columns in _candidates(looked, asked, type):
+        chosen = {name: column for name, column in columns.items() if column is not None}
+        if type in (None, found) and len(chosen) == len(columns) and {*asked.values()} <= {*chosen.values()}:
+            return found, chosen
+    wanted = f"of type {type} ({', '.join(registry.entry('problems', type).columns)}) " if type else ""
+    with_these = f"with {', '.join(map(str, asked.values()))} " if asked else ""
+    raise UsageError(
+        f"{looked.path}: no columns of a task {wanted}{with_these}were found; name them by --text and --label"
+        f" (and --second); {_columns(looked)}"
+    )
 
 
 def _known(looked: Looked, option: str, column: Column) -> Column:
@@ -263,9 +282,36 @@ def _columns(looked: Looked) -> str:
     return f"its columns are {', '.join(str(each.column) for each in looked.columns):.300}"
 
 
-def _candidates(looked: Looked, asked: Mapping[str, Column]) -> Iterable[tuple[str, dict[str, Column | None]]]:
-    """Types of tasks with their columns, the most telling first; None for a part that is not
-    there."""
+def _candidates(
+    looked: Looked, asked: Mapping[str, Column], type: str | None
+) -> Iterator[tuple[str, dict[str, Column | None]]]:
+    """Types of tasks with their columns, the most telling first, at last the ``type`` that the user
+    names; None for a part that is not there."""
+    if type == "multilabel":  # labels in one cell look like classes
+        yield type, _label_sets(looked, asked)
+    yield from _by_contents(looked, asked)
+    yield from ((found, _by_name(looked, asked, found)) for found in ("translate", type) if found is not None)
+
+
+def _by_name(looked: Looked, asked: Mapping[str, Column], type: str) -> dict[str, Column | None]:
+    """The columns of a type, as the user or else their usual names say."""
+    of_options = roles(type)
+    names = dict.fromkeys((*of_options.values(), *registry.entry("problems", type).columns))
+    given = {name: asked.get(option) for option, name in of_options.items()}
+    return {name: given.get(name) or looked.first_of(NAMES.get(name, (name,))) for name in names}
+
+
+def roles(type: str) -> dict[str, str]:
+    """The columns of a type that ``--text``, ``--second`` and ``--label`` name: its first and
+    second input, and its first answer."""
+    problem = registry.entry("problems", type)
+    inputs = [name for name in problem.columns if name in problem.inputs] or problem.inputs[:1]
+    answers = [name for name in problem.columns if name not in problem.inputs]
+    return dict(zip(("text", "second"), inputs, strict=False)) | dict(zip(("label",), answers, strict=False))
+
+
+def _by_contents(looked: Looked, asked: Mapping[str, Column]) -> Iterator[tuple[str, dict[str, Column | None]]]:
+    """Types of tasks with their columns by what stands in them."""
     first_of = looked.first_of
     if looked.source.format_of(looked.path) == "conll":
         last = looked.columns[-1].column
@@ -283,13 +329,15 @@ def _candidates(looked: Looked, asked: Mapping[str, Column]) -> Iterable[tuple[s
         return
     lists = [each for each in looked.columns if each.lists == each.filled > 0]
     if lists:
-        yield "tag", {"text": first_of(TOKENS, lists.__contains__), "tags": first_of(TAGS, lists.__contains__)}
+        words = asked.get("text") or first_of(TOKENS, lists.__contains__)
+        tags = asked.get("label") or first_of(TAGS, lambda each: each in lists and each.column != words)
+        if {words, tags} <= {each.column for each in lists}:
+            yield "tag", {"text": words, "tags": tags}
         sets = _label_sets(looked, asked)
         if any(each.column == sets["labels"] for each in lists):
             yield "multilabel", sets
     if not asked:
-        parts = first_of(PASSAGES), first_of(QUESTIONS), first_of(ANSWERS)
-        yield "extract", dict(zip(("passage", "question", "answers"), parts, strict=True))
+        yield "extract", _by_name(looked, asked, "extract")
     one, two = _pair(looked, asked)
     taken = {one, two}
     label = asked.get("label") or first_of(LABELS, lambda each: each.classes >= 2 and each.column not in taken)
@@ -308,7 +356,8 @@ def _candidates(looked: Looked, asked: Mapping[str, Column]) -> Iterable[tuple[s
             yield "match", {**pair, "label": label}
         if score is not None and looked.named(score).is_number:
             yield "regress_pair", {**pair, "score": score}
-    text = asked.get("text") or first_of(TEXTS, lambda each: each.column != label) or _longest(looked, label)
+    usual = first_of(NAMES["text"], lambda each: each.column != label and not each.is_number)
+    text = asked.get("text") or usual or _longest(looked, label)
     label = label or _fewest(looked, {text})
     if label is not None and (looked.named(label).classes or asked.get("label")):
         several = looked.named(label).is_number and not looked.named(label).classes
@@ -325,8 +374,10 @@ def _label_sets(looked: Looked, asked: Mapping[str, Column]) -> dict[str, Column
 
 
 def _pair(looked: Looked, asked: Mapping[str, Column]) -> tuple[Column | None, Column | None]:
-    if "second" in asked:
-        return asked.get("text"), asked["second"]
+    if second := asked.get("second"):
+        firsts = (*(one for one, _ in PAIRS), *TEXTS)
+        first = asked.get("text") or looked.first_of(firsts, lambda each: each.column != second)
+        return first or _longest(looked, second), second
     if "text" in asked:
         return None, None
     pairs = ((looked.first_of([one]), looked.first_of([two])) for one, two in PAIRS)
@@ -352,7 +403,7 @@ def _counted(looked: Looked) -> tuple[Column | None, Column | None]:
 
 
 def _longest(looked: Looked, label: Column | None) -> Column | None:
-    others = [each for each in looked.columns if each.column != label and each.filled and not each.is_number]
+    others = [each for each in looked.columns if each.column != label and each.characters and not each.is_number]
     return max(others, key=lambda each: each.characters / each.filled).column if others else None
 
 

@@ -196,7 +196,7 @@ def _conll(path: Path, source: Source, wanted: Sequence[Column] | None) -> Cells
     for column in wanted or ():
         if isinstance(column, str):
             raise DataError(f"{path}: columns of CoNLL have numbers from 1, no names such as {column!r:.80}")
-    sentences = _sentences(path, source)
+    sentences = sentences_in(path, lines(path, source.encoding))
     first = next(sentences, None)
     if first is None:
         raise DataError(f"{path}: there is no sentence in the file")
@@ -210,15 +210,15 @@ def _conll(path: Path, source: Source, wanted: Sequence[Column] | None) -> Cells
     return Cells([], "line", values())
 
 
-def _sentences(path: Path, source: Source) -> Iterator[tuple[int, list[list[str]]]]:
-    """The first line of each sentence, and the fields of its words.
+def sentences_in(where: object, texts: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[list[str]]]]:
+    """The first line of each sentence, and the fields of its words; ``texts`` are numbered lines.
 
     A comment (``# ...``) may stand before the first word. It has another number of fields than a
     word, or lacks its tabs; one that opens the file may be like a word.
     """
     begun, words, opens = 0, list[list[str]](), True
-    count, tabs = _form_of_words(path, source)
-    for number, text in lines(path, source.encoding):
+    head, count, tabs = _to_first_word(texts)
+    for number, text in itertools.chain(head, texts):
         line, fields = text.strip(), _columns(text)
         is_word = bool(line) and fields[0] != DOCUMENT
         if is_word and line.startswith("#") and not words:
@@ -227,11 +227,11 @@ def _sentences(path: Path, source: Source) -> Iterator[tuple[int, list[list[str]
             opens = False
             if len(fields) != count:
                 raise DataError(
-                    f"{path}, line {number}: {len(fields)} columns instead of {count}: {line!r:.80}; words are"
+                    f"{where}, line {number}: {len(fields)} columns instead of {count}: {line!r:.80}; words are"
                     " separated by line, sentences by a blank line"
                 )
             if not all(map(str.strip, fields)):
-                raise DataError(f"{path}, line {number}: an empty column: {line!r:.80}")
+                raise DataError(f"{where}, line {number}: an empty column: {line!r:.80}")
             begun = begun or number
             words.append(fields)
         elif words:
@@ -241,13 +241,16 @@ def _sentences(path: Path, source: Source) -> Iterator[tuple[int, list[list[str]
         yield begun, words
 
 
-def _form_of_words(path: Path, source: Source) -> tuple[int, bool]:
-    """The number of fields of the first line that can be no comment, and whether it has tabs."""
-    for _, text in lines(path, source.encoding):
+def _to_first_word(texts: Iterator[tuple[int, str]]) -> tuple[list[tuple[int, str]], int, bool]:
+    """The lines up to the first that can be no comment, its number of fields, and whether it has
+    tabs."""
+    head = []
+    for number, text in texts:
+        head.append((number, text))
         fields = _columns(text)
         if text.strip() and fields[0] != DOCUMENT and not text.lstrip().startswith("#"):
-            return len(fields), "\t" in text
-    return 0, False
+            return head, len(fields), "\t" in text
+    return head, 0, False
 
 
 def _columns(text: str) -> list[str]:

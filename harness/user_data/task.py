@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -126,6 +127,13 @@ class OwnTask(Task):
             self._units[place] = read.unit
         return self._read[place]
 
+    def look(self) -> None:
+        """Raise :class:`DataError` for a file, or a column of it, that is not there; no row is
+        read, and nothing of the hub."""
+        found = self.description
+        for place in found.places if found.hub is None else ():
+            raw_tables.read(found.path(place), found.source, list(wanted(found).values()))
+
     def splits(self, place: str) -> np.ndarray:
         """The number among :data:`SPLITS` of the split of each row of a file."""
         if place not in self._places:
@@ -229,9 +237,9 @@ class OwnTask(Task):
         for path in () if found.hub else self._files():
             try:
                 status = path.stat()
-                digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
+                digest.update(os.fsencode(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n"))
             except OSError:  # reading it says why
-                digest.update(f"{path}\0none\n".encode())
+                digest.update(os.fsencode(f"{path}\0none\n"))
         return digest.hexdigest()
 
     def _files(self) -> Iterator[Path]:

@@ -17,15 +17,19 @@ from harness import registry
 from harness.errors import DataError, UsageError
 from harness.files import write_whole
 from harness.task import Split
-from harness.user_data.description import SHARES, Column, Source
+from harness.user_data import raw_tables
+from harness.user_data.description import SHARES, Column, Source, file_of, id_of
 from harness.user_data.inspection import Looked, guess, id_column, list_in, look, split_column
 from harness.user_data.splits import hashes
 from harness.user_data.task import SPLITS, OwnTask, contents, values_of
+from harness.user_data.text import lines as numbered_lines
 
 SHOWN = 20
 """Classes that are listed."""
 FEW_ROWS, FEW_OF_CLASS = 100, 5
 """Rows below which nothing that is measured says much."""
+NOT_RUN = "it cannot be run so"
+"""Beginning of the warning that a split cannot be read."""
 
 
 def new_task(
@@ -46,8 +50,11 @@ def new_task(
     """
     if not os.path.exists(data):  # noqa: PTH110 - pathlib raises for a name that is too long
         raise UsageError(f"{data}: no such file or folder")
+    for path in (data, *others.values()):
+        if not _is_utf8(str(path)):
+            raise UsageError(f"{str(path)!r}: a name that is not UTF-8, which no TOML file can hold; rename it")
     looked = look(list_in(data) if data.is_dir() else data, source, {*columns.values(), group})
-    file = out or Path(f"{looked.path.stem}.toml")
+    file = out or file_of(data)
     if file.suffix != registry.DESCRIPTION:
         raise UsageError(f"--out {file}: expected a name that ends in {registry.DESCRIPTION}")
     if file.exists():
@@ -56,14 +63,14 @@ def new_task(
     taken = set(chosen.values())
     named = id_column(looked, taken)
     lines = _described(looked, found, chosen, named, group, others, file)
-    warnings = _of_cells(looked, chosen)
+    warnings = _of_form(looked, chosen) + _of_cells(looked, chosen)
     trial = file.with_name(f".{file.stem}.{os.getpid()}{registry.DESCRIPTION}")
     try:
         trial.parent.mkdir(parents=True, exist_ok=True)
-        trial.write_text("\n".join(["id = 'trial'", *lines]), encoding="utf-8")
+        trial.write_text("\n".join(lines), encoding="utf-8")
         counted, more = _counted(trial)
     except OSError as error:
-        raise UsageError(f"{file}: {error.strerror}; choose another folder with --out") from error
+        raise UsageError(f"{file}: {error.strerror}; the description of a task must be written there") from error
     finally:
         trial.unlink(missing_ok=True)
     warnings += more
@@ -71,6 +78,14 @@ def new_task(
     comments = list(map(_comment, [*comments, *(f"WARNING: {warning}" for warning in warnings), *counted]))
     write_whole(file, "\n".join([*comments, "", *lines, ""]).encode())
     return file, warnings
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _comment(text: str) -> str:
@@ -86,19 +101,25 @@ def _described(
     looked: Looked,
     type: str,
     columns: Mapping[str, Column],
-    id: Column | None,
+    row_id: Column | None,
     group: Column | None,
     others: Mapping[Split, Path],
     file: Path,
 ) -> list[str]:
     source, reasons = looked.source, looked.reasons
     part = None if others or group is not None else split_column(looked)
-    lines = [f"type = {quoted(type)}  # a guess: {_why(looked, columns)}"]
-    metrics = registry.entry("problems", type).metrics
+    problem = registry.entry("problems", type)
+    lines = [f"type = {quoted(type)}  # a guess: {_why(looked, columns, problem)}"]
+    metrics = problem.metrics
     if type == "tag" and not _marks_spans(looked, columns):
         metrics = ("token_accuracy",)
     lines += [f"metrics = {quoted(list(metrics))}", f"main_metric = {quoted(metrics[0])}"]
-    lines += ['description = ""', "languages = []", "", "[data]"]
+    lines += ['description = ""', "languages = []"]
+    id = id_of(file)
+    known = registry.entries("tasks").get(id)
+    if known is not None and known.file != file.resolve():
+        lines.append(f"id = {quoted(f'own_{id}')}  # {id} is another task")
+    lines += ["", "[data]"]
     places: dict[str, Path] = {"train" if others else "all": looked.path}
     places |= {str(split): path for split, path in others.items()}
     lines += [f"{split} = {quoted(os.path.relpath(path, file.parent))}" for split, path in places.items()]
@@ -115,8 +136,8 @@ def _described(
     if any(looked.named(column).empty for name, column in columns.items() if name != "labels"):
         lines.append("drop_missing = true  # rows with an empty cell are left out")
     lines += ["", "[columns]", *(f"{name} = {quoted(column)}" for name, column in columns.items())]
-    if id is not None:
-        lines.append(f"id = {quoted(id)}")
+    if row_id is not None:
+        lines.append(f"id = {quoted(row_id)}")
     lines += ["", "[splits]"]
     if part is not None:
         return [*lines, f"column = {quoted(part)}  # its values name the splits"]
@@ -126,10 +147,8 @@ def _described(
     return [*lines, "seed = 0"]
 
 
-def _why(looked: Looked, columns: Mapping[str, Column]) -> str:
-    answer = next(
-        (name for name in ("label", "labels", "score", "tags", "transcript", "answers") if name in columns), ""
-    )
+def _why(looked: Looked, columns: Mapping[str, Column], problem: registry.ProblemEntry) -> str:
+    answer = next((name for name in problem.columns if name not in problem.inputs), problem.columns[0])
     profile = looked.named(columns[answer])
     kinds = f"{profile.classes} values" if profile.classes else "many values"
     return f"column {_shown(profile.column)} has {kinds}" if answer in ("label", "score") else f"it has {answer}"
@@ -143,11 +162,30 @@ def _shown(value: Any) -> str:
 
 def _marks_spans(looked: Looked, columns: Mapping[str, Column]) -> bool:
     """True if all tags are O, or B, I, E or S with a type."""
-    from harness.user_data.raw_tables import read
-
-    rows = read(looked.path, looked.source, [columns["tags"]]).rows
+    rows = raw_tables.read(looked.path, looked.source, [columns["tags"]]).rows
     tags = {str(tag) for _, (found,) in rows for tag in (found if isinstance(found, list) else str(found).split())}
     return all(tag == "O" or tag[:2] in ("B-", "I-", "E-", "S-") for tag in tags)
+
+
+def _of_form(looked: Looked, columns: Mapping[str, Column]) -> list[str]:
+    """Warnings on what was guessed of a file's form and makes other texts, where it is wrong."""
+    source, warnings = looked.source, []
+    if "a guess" in looked.reasons.get("encoding", ""):
+        read = numbered_lines(looked.path, source.encoding)
+        number, example = next(((n, text) for n, text in read if not text.isascii()), (1, ""))
+        warnings.append(
+            f"encoding {source.encoding} is a guess; if line {number}, {_shown(example.strip())}, is not as it was"
+            " written, say another one in [data], such as gbk, shift_jis or cp1251"
+        )
+    texts = [looked.named(column) for name, column in columns.items() if name in ("text", "first")]
+    if "header" in looked.reasons and not source.header and texts:
+        _, [first] = next(raw_tables.read(looked.path, source, [texts[0].column]).rows)
+        if len(first.split()) == 1 and 2 * len(first) < texts[0].characters / texts[0].filled:
+            warnings.append(
+                f"the first row, with the text {_shown(first)}, counts as an example; if it has names, say"
+                " header = true"
+            )
+    return warnings
 
 
 def _of_cells(looked: Looked, columns: Mapping[str, Column]) -> list[str]:
@@ -183,7 +221,7 @@ def _counted(file: Path) -> tuple[list[str], list[str]]:
         try:
             tables[split] = task.table(split)
         except DataError as error:
-            warnings.append(f"it cannot be run so: {error}")
+            warnings.append(f"{NOT_RUN}: {error}")
     comments = ["rows: " + ", ".join(f"{split} {len(table):,}" for split, table in tables.items())]
     if rows < FEW_ROWS:
         warnings.append(f"{rows} rows are too few to tell systems apart; {FEW_ROWS} are a beginning")

@@ -396,6 +396,17 @@ def test_sync_with_none_says_that_there_is_nothing_to_do(command, monkeypatch, b
     assert not Path("results").exists()
 
 
+@pytest.mark.parametrize("words", [("models",), ("rescore",), ("sync",), ("leaderboard",)])
+def test_a_results_folder_that_is_none_is_named(command, words):
+    """A mistyped one was silence, or a new database; pages stood among the records from then on."""
+    code, _, err = command(*words, "--results", "reslts")
+    assert (code, "--results reslts: no such folder" in err) == (2, True), err
+    Path("results/records/sst2").mkdir(parents=True)
+    code, _, err = command(*words, "--results", "results/records")
+    assert (code, "results/records: these are records; name the folder in which they lie" in err) == (2, True), err
+    assert not Path("reslts").exists() and sorted(Path("results/records").iterdir()) == [Path("results/records/sst2")]
+
+
 def test_ui_without_runs_says_how_to_get_some(command):
     code, _, err = command("ui", "--results", "results")
     assert (code, "archbench run" in err) == (2, True)

@@ -110,6 +110,12 @@ def test_a_cell_that_fails_is_a_record_and_no_exception(run):
         ({"seeds": [-1]}, UsageError, r"seeds=\[-1\]"),
         ({"workers": 0}, UsageError, "workers=0: expected a whole number from 1"),
         ({"max_train": 0.5}, UsageError, "max_train=0.5"),
+        ({"timeout": -1}, UsageError, "timeout=-1: expected seconds, a number from 0"),
+        ({"timeout": "5"}, UsageError, "timeout='5'"),
+        ({"cpu_limit": float("nan")}, UsageError, "cpu_limit=nan"),
+        ({"architectures": dict}, UsageError, "architectures=<class 'dict'>: expected names"),
+        ({"overrides": ["toy_text.hidden=3"]}, UsageError, r"expected a mapping, such as \{"),
+        ({"parents": ["weights=toy_text"]}, UsageError, r"parents=\['weights=toy_text'\]: expected a mapping"),
         ({"tier": "lokal"}, UsageError, "--tier lokal: unknown; did you mean local"),
         ({"overrides": {"toy_text.hiden": 3}}, UsageError, "did you mean hidden"),
         ({"architectures": "toy_txt"}, UnknownName, "did you mean toy_text"),
@@ -121,6 +127,15 @@ def test_options_that_cannot_be_meant_are_refused_before_anything_runs(run, monk
     monkeypatch.setattr(local, "run", lambda *_, **__: pytest.fail("a cell was started"))
     with pytest.raises(error, match=message):
         run(**{"architectures": "toy_text", "tasks": "toy_topic"} | options)
+
+
+def test_a_path_a_single_plugin_and_a_number_for_the_precision_are_understood(tmp_path, run):
+    """Each was a TypeError of a line of ours."""
+    (tmp_path / "d.csv").write_text("text,label\n" + "".join(f"w {n},{n % 2}\n" for n in range(40)))
+    (tmp_path / "mine.toml").write_text(
+        'type = "classify"\n[data]\nall = "d.csv"\n[columns]\ntext = "text"\nlabel = "label"\n'
+    )
+    assert run("toy_text", tmp_path / "mine.toml", plugins=Path("toys.py"), precision=32)[0].status == "ok"
 
 
 def test_the_data_folder_of_the_environment_counts(run, monkeypatch):

@@ -180,3 +180,18 @@ def test_splits_that_the_user_gives_are_not_divided_anew(own, tmp_path):
     toml = HEAD.replace('all = "reviews.csv"', 'train = "reviews.csv"\ntest = "other.csv"')
     with pytest.raises(UsageError, match=r"\[data\] has train, test; `archbench try` divides the rows of one file"):
         slices(own(reviews(200), toml), tmp_path / "try")
+
+
+@pytest.mark.parametrize("count", [120, 1500])
+def test_rows_that_the_description_leaves_out_are_in_no_slice(own, tmp_path, count):
+    """They were in the score and in the model below 1,000 rows: wrong ones, or another's test."""
+    parts = {n: ("train", "train", "dev", "test", None)[n % 5] for n in range(2, count + 2)}
+    lines = [f"{line},{split}" for line, split in parts.items() if split]
+    (tmp_path / "parts.csv").write_text("\n".join(["row,split", *lines, ""]))
+    task = own(reviews(count), HEAD + '[splits]\nassigned = "parts.csv"\n')
+    found = slices(task, tmp_path / "try")
+    assert found.rows == len(lines) and found.sealed == (count > 1000)
+    named = {f"line-{line}" for line, split in parts.items() if split}
+    for file in found.files:
+        assert set.union(*ids(file).values()) <= named
+    assert set.union(*ids(found.last).values()) == named

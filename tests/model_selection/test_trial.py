@@ -81,7 +81,7 @@ def test_a_description_of_other_data_is_not_tried(command):
     code, _, err = command("b/reviews.csv", "-a", CHEAP)
     assert code == 2 and "reviews.toml exists already and is of other data than b/reviews.csv" in err
     code, _, err = command("reviews.toml", "--label", "label", "-a", CHEAP)
-    assert code == 2 and "reviews.toml exists already, and says what --text, --label" in err
+    assert code == 2 and "reviews.toml exists already and says otherwise than --label label" in err
 
 
 def test_the_same_command_goes_on_where_it_was(command, monkeypatch):
@@ -97,8 +97,11 @@ def test_the_same_command_goes_on_where_it_was(command, monkeypatch):
     assert "trained once more, on 200 of the 200 rows" in again, "no part of a cross-validation saw them all"
     code, limited, _ = command("reviews.csv", "--minutes", "5", "-a", "naive_bayes", "--latency-ms", "1e-9")
     assert code == 0 and "Nothing is recommended: none of those in front keeps to 1e-09 ms for an answer." in limited
-    code, _, err = command("reviews.csv", "--label", "stars")
-    assert code == 2 and "reviews.toml exists already" in err
+    code, named, _ = command("reviews.csv", "--label", "stars", "--text", "1", "--minutes", "5", "-a", "naive_bayes")
+    assert code == 0 and named[named.index("What was tried") :] == first[first.index("What was tried") :]
+    for other in (("--label", "1"), ("--text", "stars", "--label", "film"), ("--type", "regress"), ("--group", "film")):
+        code, _, err = command("reviews.csv", *other)
+        assert code == 2 and "reviews.toml exists already and says otherwise than" in err, other
     code, by_toml, _ = command("reviews.toml", "--minutes", "5", "-a", "naive_bayes")
     assert code == 0 and by_toml[by_toml.index("What was tried") :] == first[first.index("What was tried") :]
 
@@ -410,3 +413,36 @@ def test_records_are_those_of_any_run(own, tmp_path):
     record = trial.tried[-1].records[0]
     assert (record.tier, record.protocol, record.budget["name"]) == ("own", "equal", "full")
     assert str(tmp_path) not in json.dumps(record.to_json())
+
+
+def test_files_whose_names_an_id_cannot_have_are_tried_beside_each_other(command):
+    """Both were the task `task`: the second one replaced page and model of the first."""
+    for name in ("отзывы", "новости"):
+        Path(f"{name}.csv").write_text(reviews(120), encoding="utf-8")
+        code, out, _ = command(f"{name}.csv", "--minutes", "5", "-a", "naive_bayes")
+        assert code == 0, out
+    assert len(list(Path("results/try").glob("task_*/index.html"))) == 2
+
+
+def test_a_folder_with_the_trial_of_another_file_is_left_as_it_is(command, monkeypatch):
+    """Two files of one name, from two folders with one --results."""
+    Path("a").mkdir()
+    Path("reviews.csv").write_text(reviews(120))
+    assert command("reviews.csv", "--minutes", "5", "-a", "naive_bayes")[0] == 0
+    Path("a/reviews.csv").write_text(reviews(150))
+    Path("a/reviews.toml").write_text(HEAD)
+    monkeypatch.setattr("harness.registry.finding._plugins", [])  # another call is another process
+    code, _, err = command("a/reviews.toml", "--minutes", "5", "-a", "naive_bayes")
+    assert code == 2 and "results/try/reviews holds the trial of" in err and "say another id =" in err
+
+
+def test_a_limit_is_told_in_the_words_of_who_gave_minutes(own, tmp_path, monkeypatch):
+    """`try` has no --timeout, and the user no task of the name of a fold."""
+    trial = Trial(own(reviews(200)), tmp_path / "results", 1e4, "naive_bayes", clock=lambda: 0.0)
+
+    def late(*_, **__):
+        raise DataError("reviews_fold_1: reading its data was still going on after 7.8 s (--timeout)")
+
+    monkeypatch.setattr(trial, "_records", late)
+    with pytest.raises(DataError, match=r"reviews.toml: reading its 200 rows takes longer than its share of --minutes"):
+        trial.run(lambda ended: None)

@@ -80,6 +80,19 @@ def test_the_same_files_are_no_reason_to_run_again(folder):
     assert differing(folder) == [], "from the cache"
 
 
+def test_a_file_below_the_folder_may_have_any_name_and_go_away(folder, monkeypatch):
+    """An archive of Windows has names that are not UTF-8; a download ends while we look."""
+    (folder / os.fsdecode(b"caf\xe9.txt")).write_text("")
+    walk = os.walk
+
+    def with_one_more(*given, **options):
+        for place, folders, names in walk(*given, **options):
+            yield place, folders, [*names, "gone.part"]
+
+    monkeypatch.setattr(os, "walk", with_one_more)
+    assert differing(folder) == []
+
+
 @pytest.mark.parametrize("split", ["train", "dev", "test"])
 def test_a_changed_split_is_named(folder, split):
     """A score on another test split, or of a model of another training set, would stand beside the

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -271,11 +272,19 @@ def test_a_damaged_cache_costs_time_only(folder, content):
 def test_a_dry_run_reads_nothing_and_tells_what_the_last_run_found(folder, monkeypatch):
     write(folder / "set_a" / "dev.json", [])
     with monkeypatch.context() as patch:
+        patch.setattr("harness.running.planning.absent", lambda *_: {})  # which opens no file
         patch.setattr(preflight, "ask", no_process)
         assert len(Session(request(folder, tasks="set_a,set_b", dry_run=True)).pending.run) == 2
     refusal(folder)
     monkeypatch.setattr(preflight, "ask", no_process)
     assert refusal(folder, tasks="set_a,set_b", dry_run=True) == ["set_a: split dev has no rows"]
+
+
+def test_a_dry_run_is_refused_where_the_run_is(folder):
+    """Of a task that is named and has no files it said that it would run."""
+    shutil.rmtree(folder / "set_a")
+    [line] = refusal(folder, tasks="set_a,set_b", dry_run=True)
+    assert line.startswith("set_a: ") and "train.json" in line
 
 
 # --- sizes ---

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from harness import cli, registry
@@ -32,7 +34,14 @@ def table(count: int, delimiter: str, header: str, encoding: str) -> bytes:
 
 def contents(count: int) -> dict[str, bytes]:
     objects = [json.dumps({"Kritik": text, "Sterne": label}) + "\n" for _, text, label in rows(count)]
+    sink = io.BytesIO()
+    pq.write_table(
+        pa.table({"Kritik": [row[1] for row in rows(count)], "Sterne": [row[2] for row in rows(count)]}), sink
+    )
+    words = ["\n".join(f"{word}\t{label}" for word in text.split()) + "\n\n" for _, text, label in rows(count)]
     return {
+        "parquet": sink.getvalue(),
+        "conll": "".join(words).encode(),
         "csv": table(count, ";", "Nr;Kritik;Sterne\n", "cp1252"),
         "tsv": table(count, "\t", "", "utf-16-le"),
         "jsonl": "".join(objects).encode(),
@@ -44,14 +53,17 @@ def ask(tmp_path: Path, monkeypatch, capsys):
     """Keeps a model of a description beside its data, takes both away, and asks the model about a
     new file of the same form; returns exit code, answers and errors."""
 
-    def run(ending: str, toml: str, new: bytes, *arguments: str, name: str = ""):
+    def run(
+        ending: str, toml: str, new: bytes, *arguments: str, name: str = "", type: str = "classify", head: str = ""
+    ):
         file = tmp_path / "mine" / "own_whole.toml"
         file.parent.mkdir(parents=True)
-        data = f'type = "classify"\n[data]\nall = "own.{ending}"\n'
+        data = f'type = "{type}"\n{head}[data]\nall = "own.{ending}"\n'
         file.write_text(data + toml, encoding="utf-8")
         (file.parent / f"own.{ending}").write_bytes(contents(60)[ending])
         [entry] = registry.match("tasks", str(file))
-        record = kept_cell("naive_bayes", entry.id, tmp_path / "results", most=None, plugins=(file,))
+        architecture = {"classify": "naive_bayes", "tag": "hmm"}[type]
+        record = kept_cell(architecture, entry.id, tmp_path / "results", most=None, plugins=(file,))
         monkeypatch.setattr("harness.registry.finding._plugins", [])
         shutil.rmtree(file.parent)
         asked = tmp_path / (name or f"new.{ending}")
@@ -67,7 +79,7 @@ def ask(tmp_path: Path, monkeypatch, capsys):
     return run
 
 
-@pytest.mark.parametrize(("ending", "toml"), [("csv", CSV), ("tsv", TSV), ("jsonl", JSONL)])
+@pytest.mark.parametrize(("ending", "toml"), [("csv", CSV), ("tsv", TSV), ("jsonl", JSONL), ("parquet", JSONL)])
 def test_columns_delimiter_and_encoding_are_those_of_the_data(ask, ending: str, toml: str) -> None:
     """Who tried a German table in semicolons asked about the next one, and was told that it has no
     column."""
@@ -76,6 +88,28 @@ def test_columns_delimiter_and_encoding_are_those_of_the_data(ask, ending: str, 
     assert [each["prediction"] for each in answers] == [label for *_, label in rows(6)]
     if ending == "csv":
         assert [each["id"] for each in answers] == [number for number, *_ in rows(6)]
+
+
+TAGS = 'metrics = ["token_accuracy"]\n'
+CONLL = "[columns]\ntext = 1\ntags = 2\n"
+
+
+@pytest.mark.parametrize("new", [contents(6)["conll"], b"# id = 1\n" + contents(6)["conll"].replace(b"\t", b"\tX\t")])
+def test_a_tagger_reads_sentences_as_its_own_were_written(ask, new: bytes) -> None:
+    """Each line, with its tag, was taken for a sentence: the model answered of other words."""
+    code, answers, err = ask("conll", CONLL, new, type="tag", head=TAGS)
+    assert (code, err) == (0, "")
+    assert [each["prediction"] for each in answers] == [[label] * 4 for *_, label in rows(6)]
+
+
+def test_a_sentence_that_is_damaged_is_named(ask) -> None:
+    code, _, err = ask("conll", CONLL, b"ein\tpos\nFilm\n", type="tag", head=TAGS)
+    assert code == 2 and "new.conll, line 2: 1 columns instead of 2" in err
+
+
+def test_a_table_that_is_no_parquet_is_named(ask) -> None:
+    code, _, err = ask("parquet", JSONL, b"Kritik,Sterne\n")
+    assert code == 2 and "new.parquet, row 1 or after it: not a whole Parquet file" in err
 
 
 def test_what_a_user_says_counts_more(ask) -> None:

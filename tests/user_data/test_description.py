@@ -25,6 +25,7 @@ from tests.user_data.conftest import HEAD, reviews
             "key 'metric', which says nothing here; did you mean",
         ),
         ('type = "classify"', 'type = "classify"\nmain_metric = "wer"', "expected one of accuracy, macro_f1"),
+        ('type = "classify"', 'type = "classify"\nmetrics = ["accuracy", "f1"]', "expected some of accuracy, macro_f1"),
         ('type = "classify"', 'type = "classify"\nid = "Übung 1"', "expected lower-case letters"),
         ('type = "classify"', 'type = "classify"\nepochs = true', "expected a whole number from 1"),
         ('label = "stars"', 'lable = "stars"', "key 'lable'"),
@@ -104,5 +105,7 @@ def test_an_id_that_a_shipped_task_has_is_refused_with_both_files(tmp_path: Path
     """Records of two tasks would stand in one table."""
     file = tmp_path / "sst2.toml"
     file.write_text(HEAD, encoding="utf-8")
-    with pytest.raises(RegistryError, match=r"'sst2' is registered twice: in .*sst2.py and in .*sst2.toml"):
+    with pytest.raises(
+        RegistryError, match=r"'sst2' is registered twice: in .*sst2.py and in .*sst2.toml; say another id"
+    ):
         registry.match("tasks", str(file))

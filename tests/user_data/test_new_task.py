@@ -4,6 +4,9 @@ know."""
 from __future__ import annotations
 
 import json
+import os
+import re
+import shlex
 import tomllib
 from pathlib import Path
 
@@ -196,3 +199,106 @@ def test_a_file_that_is_there_is_never_written_over(tmp_path: Path, monkeypatch)
     with pytest.raises(UsageError, match="a.toml exists already"):
         new_task(Path("a.csv"), columns={}, type=None, group=None, others={}, source=Source(), out=None)
     assert Path("a.toml").read_text() == "mine"
+
+
+def jsonl(**columns) -> str:
+    """Objects with these columns; of a function the value of each number."""
+    return "".join(
+        json.dumps({name: each(n) if callable(each) else each for name, each in columns.items()}) + "\n"
+        for n in range(120)
+    )
+
+
+TOKENS = jsonl(
+    tokens=lambda n: [f"w{n}"], pos_tags=["N"], chunk_tags=["O"], ner_tags=["O"], mood=lambda n: ("pos", "neg")[n % 2]
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "type", "columns"),
+    [
+        ("a.jsonl", TOKENS, ("--label", "pos_tags"), "tag", {"text": "tokens", "tags": "pos_tags"}),
+        ("a.jsonl", TOKENS, ("--label", "mood"), "classify", {"text": "tokens", "label": "mood"}),
+        ("a.jsonl", jsonl(sent=lambda n: [f"w{n}"], ner=["O"]), ("--text", "sent", "--label", "ner"), "tag",
+         {"text": "sent", "tags": "ner"}),
+        ("a.csv", "premise,hypothesis,label\n" + rows(120, "p {n},h {n},{c}"), ("--second", "hypothesis"), "match",
+         {"first": "premise", "second": "hypothesis", "label": "label"}),
+        ("a.csv", "source,target\n" + rows(120, "a house {n},ein Haus {n}"), (), "translate",
+         {"source": "source", "target": "target"}),
+        ("a.csv", "en,de\n" + rows(120, "a house {n},ein Haus {n}"),
+         ("--type", "translate", "--text", "en", "--label", "de"), "translate", {"source": "en", "target": "de"}),
+        ("a.csv", "passage,question,answer\n" + rows(120, "it is {n},what,{n}"),
+         ("--type", "extract", "--text", "passage"), "extract",
+         {"passage": "passage", "question": "question", "answers": "answer"}),
+        ("a.csv", "words,tags\n" + rows(120, "w{n} x,N V"), ("--type", "tag", "--text", "words", "--label", "tags"),
+         "tag", {"text": "words", "tags": "tags"}),
+        ("a.csv", "line\n" + rows(120, "so it is {n}"), ("--type", "language_model", "--text", "line"),
+         "language_model", {"text": "line"}),
+        ("a.csv", "message,spam\n" + rows(120, "call {n},") .replace(",\n", ",spam\n", 60).replace(",\n", ",ham\n"),
+         (), "classify", {"text": "message", "label": "spam"}),
+    ],
+)  # fmt: skip
+def test_columns_and_type_that_are_named_have_a_part_in_the_task(
+    new, name: str, content: str, options: tuple[str, ...], type: str, columns: dict
+):
+    """Who asked for parts of speech got a task of named entities, and no word about it."""
+    code, _, values, told = new(name, content, *options)
+    assert (code, values["type"], values["columns"]) == (0, type, columns), told
+
+
+def test_columns_that_no_type_has_room_for_are_named(new):
+    code, _, _, told = new("a.jsonl", TOKENS, "--label", "mood", "--type", "extract")
+    assert code == 2 and "of type extract (passage, question, answers) with mood were found" in told
+
+
+@pytest.mark.parametrize(
+    ("type", "content"),
+    [
+        ("classify", "review,stars\n" + rows(120, "film {n},{c}")),
+        ("tag", "words,tags\n" + rows(120, "w{n} x,B-N O")),
+        ("extract", "passage,question,answer\n" + rows(120, "it is {n},what,{n}")),
+        ("regress", "text,score\n" + rows(120, "t {n},{s}")),
+        ("translate", "source,target\n" + rows(120, "a house {n},ein Haus {n}")),
+    ],
+)
+def test_the_next_command_runs_something(new, type: str, content: str, capsys):
+    """Of a file of tags it named two text classifiers, of which none fits."""
+    code, text, _, told = new("a.csv", content, "--type", type)
+    assert code == 0, told
+    Path("made.toml").write_text(text, encoding="utf-8")
+    command = shlex.split(told[told.index("archbench run") :].splitlines()[0])
+    with pytest.raises(SystemExit) as ended:
+        cli.main([*command[1:], "--dry-run"])
+    assert ended.value.code == 0
+    assert re.search(r"^\s*2 to run, 0 to skip", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_a_guess_that_makes_other_texts_is_told(new):
+    """Chinese was read as Western European, and names of columns as an example of spam."""
+    for encoding, words in (("gbk", "电影很好"), ("cp1251", "хороший фильм")):
+        content = "review,stars\n" + rows(120, words + " {n},{c}")
+        _, _, _, told = new("a.csv", content.encode(encoding))
+        assert "is a guess; if line 2, " in told and "gbk" in told
+    code, _, values, told = new("a.csv", "0,1\n" + rows(120, "a long text {n},{c}"))
+    assert (code, values["data"]["header"]) == (0, False)
+    assert 'warning: the first row, with the text "0", counts as an example' in told
+    assert "counts as an example" not in new("a.csv", rows(120, "a long text {n},{c}"))[3]
+
+
+def test_a_name_that_toml_cannot_hold_is_refused(new, monkeypatch):
+    name = os.fsdecode(b"caf\xe9.csv")
+    Path(name).write_text("review,stars\n" + rows(20, "x {n},{c}"))
+    code, _, _, told = new(name, "")
+    assert code == 2 and "a name that is not UTF-8" in told
+
+
+def test_a_file_that_is_called_as_a_task_of_ours_has_an_id_of_its_own(new, tmp_path: Path):
+    """It ended in "'sst2' is registered twice" with no way out. A comma parts names after -t."""
+    Path("sst2.csv").write_text("review,stars\n" + rows(20, "x {n},{c}"))
+    Path("a,b.csv").write_text("review,stars\n" + rows(20, "x {n},{c}"))
+    for name, file in (("sst2.csv", "sst2.toml"), ("a,b.csv", "a_b.toml")):
+        with pytest.raises(SystemExit):
+            cli.main(["new-task", name])
+        assert Path(file).exists()
+    assert tomllib.loads(Path("sst2.toml").read_text())["id"] == "own_sst2"
+    assert [entry.id for entry in registry.match("tasks", "./sst2.toml,./a_b.toml")] == ["own_sst2", "a_b"]

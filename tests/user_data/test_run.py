@@ -36,16 +36,27 @@ def session(tmp_path: Path):
 
 
 @pytest.mark.parametrize("tier", ["mini", "local", "hub"])
-def test_its_tier_is_its_own_whatever_the_run_asks_for(own, session, tmp_path: Path, tier: str):
+def test_its_tier_is_its_own_whatever_the_run_asks_for(own, session, tmp_path: Path, tier: str, monkeypatch):
     """Shipped tasks beside it keep the tier that was asked for; what does not fit is skipped with
     the reason."""
     own(reviews_csv=reviews(40))
+    monkeypatch.setattr("harness.running.planning.absent", lambda *_: {})
     tasks = f"{tmp_path / 'reviews.toml'},sst2"
     planned, _ = session("naive_bayes,bilstm_crf", tasks=tasks, tier=tier, data_dir=tmp_path, dry_run=True)
     assert {(cell.task, cell.tier) for cell in planned.pending.run} == {("reviews", "own"), ("sst2", tier)}
     [skipped] = [item for item in planned.pending.skip if item.cell.task == "reviews"]
     assert "runs on tag" in skipped.reason
     assert all(cell.budget["name"] == "full" for cell in planned.pending.run)
+    alone, _ = session("naive_bayes", tier=tier, dry_run=True)  # no folder of official files is needed
+    assert [cell.tier for cell in alone.pending.run] == ["own"]
+
+
+@pytest.mark.parametrize(("wrong", "right"), [("reviews.csv", "review.csv"), ('"stars"', '"star"')])
+def test_a_dry_run_says_that_a_file_or_column_is_not_there(own, session, tmp_path: Path, wrong: str, right: str):
+    """It said "1 to run", which is what one asks before an array job."""
+    own(HEAD.replace(wrong, right), reviews_csv=reviews(40))
+    with pytest.raises(DataError, match=r"no such file|no column 'star'; did you mean"):
+        session("naive_bayes", dry_run=True)
 
 
 @pytest.mark.slow
