@@ -167,7 +167,7 @@ def _refuse_otherwise(file: Path, columns: Mapping[str, str | None], others: Map
     from harness.user_data.inspection import roles
 
     found = described(file)
-    given = columns | {"group": others["group"]}
+    given = {**columns, "group": others["group"]}
     names: Sequence[Column] = ()
     if any(isinstance(as_column(text), int) for text in given.values()):
         names = raw_tables.read(found.path(next(iter(found.places))), found.source, None).columns
@@ -178,7 +178,7 @@ def _refuse_otherwise(file: Path, columns: Mapping[str, str | None], others: Map
 
     said = {option: column(text) for option, text in given.items() if text is not None}
     said |= {option: text for option, text in others.items() if text is not None and option != "group"}
-    has = {option: found.columns.get(name) for option, name in roles(found.type).items()}
+    has: dict[str, Column | None] = {option: found.columns.get(name) for option, name in roles(found.type).items()}
     has |= {"group": found.group, "format": found.source.format, "type": found.type}
     for option, value in said.items():
         if value != has.get(option):

@@ -153,7 +153,7 @@ def test_given_columns_and_splits_count_more_than_guesses(new):
 def test_what_its_owner_should_know_is_counted_and_told(new):
     """A warning with a number, in the file and on the screen."""
     content = reviews(100).replace("film 7 was bad,neg", "film 9 was bad,pos").replace("film 3 was bad", "")
-    content = content.replace("film 0 was good,pos", "film 0 was good,Pos").encode("cp1252") + b"caf\xe9,pos\n"
+    content = content.replace("film 0 was good,pos", "film 0 was good,Pos").encode("cp1252") + b"ann\xe9e,pos\n"
     code, text, values, told = new("a.csv", content)
     assert code == 0, told
     for said in (
@@ -286,7 +286,7 @@ def test_a_guess_that_makes_other_texts_is_told(new):
 
 
 def test_a_name_that_toml_cannot_hold_is_refused(new, monkeypatch):
-    name = os.fsdecode(b"caf\xe9.csv")
+    name = os.fsdecode(b"r\xe9vue.csv")
     Path(name).write_text("review,stars\n" + rows(20, "x {n},{c}"))
     code, _, _, told = new(name, "")
     assert code == 2 and "a name that is not UTF-8" in told
