@@ -210,9 +210,7 @@ def _of_table(
         source = dataclasses.replace(source, delimiter=None if found == "," else found)
     first, *rest = _sampled(sample, *source.dialect_of(path)) or [[]]
     source = dataclasses.replace(source, header=any(name.strip() in named for name in first) or _is_header(first, rest))
-    reasons["header"] = (
-        "it reads as names" if source.header else "its first row reads as the others"
-    )
+    reasons["header"] = "it reads as names" if source.header else "its first row reads as the others"
     return source
 
 
