@@ -84,8 +84,8 @@ def test_nothing_else_is_left_out() -> None:
     )
     assert [name for name in every if name in untrained] == untrained
     assert [name.partition(": ")[2] for name in every if name not in untrained] == [
-        "its operations can be counted", "overfits 8 examples", "beats the floor on its mini task",
-        "learns from train alone",
+        "its operations can be counted", "overfits 8 examples", "answers the same in another process",
+        "beats the floor on its mini task", "learns from train alone",
     ]  # fmt: skip
     imports, first, *_ = untrained
     task = first.partition(": ")[0]
@@ -240,6 +240,16 @@ FAULTS_OF_CONSTRUCTORS = {
         f"self.passes += self.training; states = states + self.passes; {MASKED}",
         "self.register_buffer('passes', torch.zeros(()), persistent=False)",
     ),
+    # Both wait behind a weight that starts at nothing, as gates and residuals often do.
+    "padding changes nothing": (
+        f"{MASKED} + self.gate * states.shape[1]",
+        "self.gate = torch.nn.Parameter(torch.zeros(()))",
+    ),
+    "reordering or parting a batch changes nothing": (
+        f"{MASKED} + self.gate * states.mean((0, 1))",
+        "self.gate = torch.nn.Parameter(torch.full((), 1e-5))",
+    ),
+    "another seed, other random numbers": (MASKED, "torch.default_generator.manual_seed(0)"),
 }
 """Last lines of the forward pass, and a further one of the constructor."""
 
@@ -262,6 +272,65 @@ def test_contract_tells_a_class_that_cannot_be_asked_what_it_fits(plugin, monkey
     monkeypatch.setattr(registry.load(entry), "unfit", asked, raising=False)
     last = check(entry, learning=False)[-1]
     assert (last.name, last.passed, last.message) == ("fits a task", False, "ZeroDivisionError: no rows")
+
+
+def test_a_model_that_hashes_texts_answers_otherwise_in_another_process(plugin) -> None:
+    """Its score is good, and the model that was kept of it answers at chance."""
+    body = f"{MASKED} + hash('film') % 1000 / 1000"
+    found = failed(check(plugin(body), types=1))
+    assert "where texts have other hashes" in found["answers the same in another process"]
+
+
+NARROW = [
+    "return torch.bmm(words.mask.float()[:, None], states)[:, 0]",
+    "weights = states.sum(-1).masked_fill(~words.mask, -1e9).float().softmax(-1).to(states.dtype);"
+    " return (weights[..., None] * states).sum(1)",
+]
+
+
+@pytest.mark.parametrize("body", NARROW)
+def test_numbers_of_32_bits_are_named_where_all_have_64(plugin, body: str) -> None:
+    """Its author was sent to declare a cut that there is not, or read torch's words alone."""
+    found = failed(check(plugin(body), learning=False, types=1))
+    assert list(found) == ["its gradient is the slope of its loss"]
+    assert "write .to(states.dtype) in the place of .float()" in found["its gradient is the slope of its loss"]
+
+
+FITTED = """
+from harness.kinds import Estimator
+from harness.registry import register
+
+@register("fit_under_test", name="Test", kind="fit", paper="none", source="test", year=2026)
+class Fit(Estimator):
+    from_dev = ()
+
+    def fit(self, train, dev, unlabelled=()):
+        self.table = {bucket(row["text"]): row["label"] for row in train}
+
+    def predict(self, rows):
+        return [self.table.get(bucket(row["text"]), "none") for row in rows]
+
+    def fitted_state(self):
+        return {"table": self.table}
+
+    def restore_fitted(self, state):
+        self.table = state["table"]
+
+def bucket(text):
+    return str(HASH(text) % 7)
+"""
+
+
+@pytest.mark.parametrize("sound", [False, True])
+def test_a_fit_by_hashes_is_told_from_one_by_digests(tmp_path: Path, without_plugins: None, sound: bool) -> None:
+    """`hash` of a text is another number in each process."""
+    file = tmp_path / "fit_under_test.py"
+    file.write_text(FITTED.replace("HASH(text)", "len(text)" if sound else "hash(text)"))
+    registry.add_plugin(file)
+    results = check(registry.entry("architectures", "fit_under_test"))
+    assert ("answers the same in another process" in failed(results)) is not sound, results
+    [told] = [result.message for result in results if result.name.endswith("other random numbers")]
+    assert told == "another seed gives the same system: several seeds of it are one result"
 
 
 @pytest.mark.parametrize("name", FAULTS)

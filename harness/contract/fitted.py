@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import json
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -14,6 +16,7 @@ from torch import Tensor
 from harness import registry
 from harness.contract.base import NOT_FLIPPED, Broken, Check, Flipped, floor_score, require
 from harness.contract.case import Case
+from harness.contract.elsewhere import OTHER_HASHES, elsewhere
 from harness.contract.imports import again
 from harness.contract.process import require_obeyed, seeds_given
 from harness.data.loaded_rows import chosen
@@ -21,6 +24,8 @@ from harness.kinds import Estimator, made
 from harness.metrics import CLEARLY, above, better, score
 from harness.problems import problem
 from harness.registry import ArchitectureEntry, TaskEntry
+from harness.saved_models.folder import Origin, Part
+from harness.saved_models.model import fitted_model
 from harness.saved_models.values import packed, unpacked
 from harness.task import Row
 
@@ -88,6 +93,8 @@ class FittedCase(Case):
             yield "reordering or parting the rows changes nothing", self.order
             yield from self.of_odd_texts()
         if learning:
+            if not self.cls.transductive:
+                yield "answers the same in another process", self.elsewhere
             yield "beats the floor on its mini task", self.learns
             yield "learns from train alone", self.learns_from_train
 
@@ -163,8 +170,13 @@ class FittedCase(Case):
     def determinism(self) -> None:
         require(self.first.predictions == self.repeated.predictions, "two fits with one seed predict differently")
 
-    def obedience(self) -> None:
+    def obedience(self) -> str:
         require_obeyed(self.first.seeds, self.second.seeds)
+        if self.entry.shipped:
+            return ""
+        other = self.fit(self.cls, self.train, self.dev, self.hidden, seed=1)
+        same = parts_of(other) == parts_of(self.first) and other.predictions == self.first.predictions
+        return "another seed gives the same system: several seeds of it are one result" if same else ""
 
     def dev_changes_nothing(self) -> str:
         """Of dev one row alone gives the same system, part by part of what it keeps, but for those
@@ -222,6 +234,16 @@ class FittedCase(Case):
             self.predict(restored, self.hidden) == self.first.predictions,
             "restored by restore_fitted from what fitted_state gave, it predicts otherwise",
         )
+
+    def elsewhere(self) -> None:
+        """The fitted system is kept, and asked where texts have other hashes."""
+        part = Part(architecture=self.entry.id, version=self.entry.version, settings=self.settings)
+        origin = Origin(key="", cell={"hyperparameters": {}}, data={}, predictions=None)
+        kept = fitted_model(origin, self.task.entry.type, part, self.first.estimator, self.train[0])
+        with tempfile.TemporaryDirectory(prefix="archbench-check-") as folder:
+            kept.write(Path(folder) / "model")
+            there = elsewhere("answers_of", Path(folder) / "model", self.hidden)
+        require(there == self.first.predictions, f"{OTHER_HASHES} it answers otherwise")
 
     def accepts(self, change: Callable[[Row], Row]) -> None:
         asked = self.problem.input_rows([change(row) for row in self.train[:8]])

@@ -49,6 +49,14 @@ def _corpus(task: Any, view: View, gives: str, sees: tuple[str, ...], companions
     return _corpora[key]
 
 
+def evidence(model: Model, split: Split, rows: np.ndarray) -> list[Tensor]:
+    """The numbers by which a model answers some rows of a split, in evaluation."""
+    model.eval()
+    with torch.no_grad():
+        inputs = model.read(split.collate(np.asarray(rows)).inputs)
+        return [numbers.clone() for numbers in model.head.evidence(model.encoder, model.head(model.encoder, inputs))]
+
+
 class ModelCase(Case):
     """An architecture trained by gradients, on one mini task: its models and their steps."""
 
@@ -134,13 +142,7 @@ class ModelCase(Case):
         return np.linspace(0, len(split) - 1, 8).astype(int)
 
     def evidence(self, model: Model, rows: np.ndarray, split: Split | None = None) -> list[Tensor]:
-        split = split or self.corpus.train
-        model.eval()
-        with torch.no_grad():
-            inputs = model.read(split.collate(np.asarray(rows)).inputs)
-            return [
-                numbers.clone() for numbers in model.head.evidence(model.encoder, model.head(model.encoder, inputs))
-            ]
+        return evidence(model, split or self.corpus.train, rows)
 
     def encoded(self, rows: Mapping[str, Sequence[Row]]) -> dict[str, Columns]:
         """Inputs by field, each read from rows of its own."""

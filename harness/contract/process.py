@@ -31,7 +31,13 @@ VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 TIMERS = ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")
 
-GENERATORS = ((np.random, "default_rng"), (np.random, "seed"), (random, "seed"), (torch, "manual_seed"))
+GENERATORS = (
+    (np.random, "default_rng"),
+    (np.random, "seed"),
+    (random, "seed"),
+    (torch, "manual_seed"),
+    (torch.random, "manual_seed"),
+)
 """Functions that start a random generator from a seed. Generators that are made by their classes
 (``random.Random``) are not seen: a class cannot be replaced while others ask for it by
 ``isinstance``."""

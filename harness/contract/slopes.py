@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from lightning_utilities.core.apply_func import apply_to_collection
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.contract.base import Broken
 
@@ -38,6 +39,31 @@ def double_precision() -> Iterator[None]:
         yield
     finally:
         torch.set_default_dtype(before)
+
+
+class _Narrow(TorchDispatchMode):
+    """A block in which ``made`` names the first operation that makes 32-bit numbers."""
+
+    made = ""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if not self.made and isinstance(result, Tensor) and result.dtype == torch.float32:
+            self.made = str(func.overloadpacket.__name__)
+        return result
+
+
+def narrowed(losses: Callable[[], object]) -> str:
+    """A note for a pass in which numbers of 32 bits are made, or that fails over them; empty for
+    another one."""
+    with _Narrow() as narrow:
+        try:
+            losses()
+        except RuntimeError as error:
+            if "dtype" not in str(error) and "scalar type" not in str(error):
+                return ""
+    told = "in this check all numbers have 64 bits, and some are made with 32"
+    return f"{told} ({narrow.made}): write .to(states.dtype) in the place of .float()" if narrow.made else ""
 
 
 def in_double(batch: Any) -> Any:

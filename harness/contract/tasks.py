@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 from harness import registry
 from harness.contract.base import Check, Result, require, run
+from harness.contract.elsewhere import OTHER_HASHES, elsewhere
 from harness.errors import ArchbenchError
 from harness.metrics import info, score
 from harness.problems import problem
@@ -106,6 +107,8 @@ class _TierChecks:
             require(
                 fingerprint(again) == fingerprint(rows), f"{split} differs: fix the seed, and sort what has no order"
             )
+            there = elsewhere("fingerprint_of", self.entry.id, split, self.tier, self.folder)
+            require(there == fingerprint(rows), f"{OTHER_HASHES} {split} differs: sort what has no order")
         return ""
 
     def readable(self) -> str:

@@ -1,0 +1,80 @@
+"""A process in which texts have other hashes.
+
+What depends on ``hash`` of a text, or on the order of a set of texts, is something else there. The
+cells of a grid have one hash seed, and who asks a kept model has another.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from harness import registry
+from harness.contract.base import Broken
+from harness.contract.model_case import evidence
+from harness.saved_models.model import TrainedModel, load
+from harness.task import Row, Tier, fingerprint
+
+OTHER_HASHES = "in another process, where texts have other hashes and sets another order,"
+"""Beginning of what is told of a difference."""
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def evidence_of(folder: Path, rows: Sequence[Row]) -> list[Tensor]:
+    """The evidence of a kept network on some rows."""
+    kept = load(folder)
+    assert isinstance(kept, TrainedModel)
+    return evidence(kept.model, kept.split(rows), np.arange(len(rows)))
+
+
+def answers_of(folder: Path, rows: Sequence[Row]) -> list[Any]:
+    """The answers of a kept system to some rows."""
+    return [answer["prediction"] for answer in load(folder).answers(rows)]
+
+
+def fingerprint_of(task: str, split: Any, tier: Tier, folder: Path | None) -> str:
+    """The digest of the rows of a split."""
+    entry = registry.entry("tasks", task)
+    return fingerprint(registry.load(entry)(entry).load(split, tier, folder).to_list())
+
+
+def elsewhere(question: str, *given: Any) -> Any:
+    """What a function of this module gives in such a process; :class:`Broken` where it fails."""
+    path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
+    seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", __name__],
+        input=pickle.dumps((registry.plugin_files(), question, given)),
+        capture_output=True,
+        env=os.environ | {"PYTHONPATH": path, "PYTHONHASHSEED": seed},
+        check=False,
+    )
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
+        raise Broken(f"in another process: {said[-1]}")
+    return pickle.loads(done.stdout)
+
+
+def main() -> None:
+    """Answer what standard input asks."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a plugin prints is no answer
+    plugins, question, given = pickle.load(sys.stdin.buffer)
+    for file in plugins:
+        registry.add_plugin(file)
+    with answers:
+        pickle.dump(QUESTIONS[question](*given), answers)
+
+
+QUESTIONS = {function.__name__: function for function in (evidence_of, answers_of, fingerprint_of)}
+
+if __name__ == "__main__":
+    main()
