@@ -10,7 +10,7 @@ from statistics import fmean
 import numpy as np
 
 from harness.leaderboard.significance import ALPHA, against_the_best, estimate
-from harness.metrics import display_info
+from harness.metrics import CLEARLY, above, display_info
 from harness.model_selection.wish import Preference, Wish
 from harness.records import Record, Store
 from harness.records.outcomes import Outcomes
@@ -83,6 +83,11 @@ class Choice:
     cheapest: Scored | None = None
     finals: tuple[Scored, ...] = ()
 
+    @property
+    def tested(self) -> bool:
+        """True where the metric is a mean over rows, so that chance can be asked."""
+        return any(each.interval is not None for each in self.rows)
+
     def decided(self, finals: Choice) -> Choice:
         """This choice with the best of another one, of some of the same on more rows."""
         by_id = {each.tried.entry.id: each for each in self.rows}
@@ -94,11 +99,8 @@ def choose(tried: Sequence[Tried], metric: str, store: Store, rows: int, wish: W
     """The choice among architectures with the same slices, of a task with so many rows."""
     quality = display_info(metric).quality
     found = _scored(tried, metric, store)
-    floor = max((quality(each.score) for each in found if each.tried.is_floor), default=-np.inf)
-    judged = []
-    for each in found:
-        worst = min(map(quality, each.interval or (each.score,)))
-        judged.append((each, not each.tried.is_floor and worst <= floor))
+    floor = max((each.score for each in found if each.tried.is_floor), key=quality, default=None)
+    judged = [(each, floor is not None and not each.tried.is_floor and _at(each, floor, metric)) for each in found]
     above = [each for each, at_floor in judged if not each.tried.is_floor and not at_floor]
     p_values = dict(zip(map(id, above), _behind(above, metric, store), strict=True))
     shown = tuple(
@@ -115,6 +117,15 @@ def choose(tried: Sequence[Tried], metric: str, store: Store, rows: int, wish: W
     cheapest = min(allowed, key=lambda each: (each.tried.seconds, each.tried.parameters or 0))
     chosen = cheapest if wish.prefer == Preference.cheapest else allowed[0]
     return Choice(metric, shown, leading, chosen, best=allowed[0], cheapest=cheapest)
+
+
+def _at(each: Scored, floor: float, metric: str) -> bool:
+    """True for a score that is not known to beat the best floor: its interval reaches that, or,
+    where there is none, it is not clearly above."""
+    quality = display_info(metric).quality
+    if each.interval is None:
+        return quality(each.score) <= quality(above(metric, floor, CLEARLY))
+    return min(map(quality, each.interval)) <= quality(floor)
 
 
 def _scored(tried: Sequence[Tried], metric: str, store: Store) -> list[Scored]:

@@ -11,18 +11,26 @@ from harness.leaderboard.pages.page import FOLDER, templates
 from harness.leaderboard.tables.cost import COUNTS
 from harness.leaderboard.tables.formatting import format_interval, format_number, format_points, metric_label
 from harness.leaderboard.tables.table import BLANK, Block, Part, Table, TableRow, markdown
-from harness.metrics import display_info
+from harness.metrics import CLEARLY, display_info
 from harness.model_selection.choice import Choice, Scored
 from harness.model_selection.trial import Trial
 from harness.model_selection.wish import Preference
 
 PAGE, WIDTH = "index.html", 110
-LEGEND = (
+TESTED = (
     "The 95 % interval of a score and the comparison with the best are over other rows, of one training each. In front"
     " are the best and those that chance cannot tell apart from it; p is that of the distance to it, corrected for the"
-    " number of architectures. Seconds are those of a training with its scoring, and ms the median of an answer to one"
-    " text, on one thread of the processor. Floors"
-    " need no training: an architecture whose interval reaches the best of them is not known to have learnt anything."
+    " number of architectures. Floors need no training: an architecture whose interval reaches the best of them is not"
+    " known to have learnt anything."
+)
+UNTESTED = (
+    "This metric is no mean over rows, so that there is no interval, and nobody asked chance: the order of near scores"
+    " may be luck. In front is the best alone. Floors need no training: an architecture that is not"
+    f" {100 * CLEARLY:.0f} points above the best of them is not known to have learnt anything."
+)
+COSTS = (
+    "Seconds are those of a training with its scoring, and ms the median of an answer to one text, on one thread of the"
+    " processor."
 )
 
 
@@ -39,7 +47,8 @@ def tables(trial: Trial) -> list[Table]:
         "parameters",
     ]
     rows = [_row(choice, each) for each in choice.rows]
-    found = Table("tried", "What was tried", columns, [Block("", rows)], [LEGEND], text_columns=(3,))
+    legend = TESTED if choice.tested else UNTESTED
+    found = Table("tried", "What was tried", columns, [Block("", rows)], [legend, COSTS], text_columns=(3,))
     others = [make(trial) for make, ids in ((_stopped, trial.behind), (_left_out, trial.left_out)) if ids]
     return [found, *others]
 

@@ -191,7 +191,19 @@ def test_a_metric_that_is_no_mean_over_rows_has_no_test(store):
         tried.append(Tried(registry.entry("architectures", id), (made,)))
     found = choose(tried, "pearson", store, 1000)
     assert names(found.leading) == ["bilstm"]
-    assert all(each.interval is None for each in found.rows)
+    assert all(each.interval is None for each in found.rows) and not found.tested
+
+
+def test_a_hair_above_the_floor_is_no_lead_where_chance_cannot_be_asked(store):
+    """By macro F1 one was recommended, and handed over, that accuracy has at the floor."""
+    tried = []
+    for id, score in (("bilstm", 0.52), ("dan", 0.51), ("floor_mean", 0.5)):
+        made = record(id, score={"macro_f1": score}, main_metric="macro_f1", seconds={"total": 1.0})
+        store.write(made)
+        tried.append(Tried(registry.entry("architectures", id), (made,)))
+    found = choose(tried, "macro_f1", store, 1000)
+    assert (found.leading, found.recommended, found.tested) == ((), None, False)
+    assert [each.at_floor for each in found.rows] == [True, True, False]
 
 
 def test_those_in_front_are_so_by_the_metric_of_the_choice(store):

@@ -117,6 +117,8 @@ def test_another_main_metric_in_the_toml_is_another_choice(command, own):
     code, _, _ = command("reviews.toml", "--minutes", "5", "-a", "naive_bayes")
     assert code == 0
     assert {each.main_metric for each in Store(Path("results/try/reviews")).all()} == {"macro_f1"}
+    page = Path("results/try/reviews/index.html").read_text()
+    assert "nobody asked chance" in page and "95 % interval of a score" not in page
 
 
 def test_a_model_that_is_not_handed_over_is_told_with_the_reason(own, tmp_path, monkeypatch):
