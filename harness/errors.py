@@ -65,7 +65,15 @@ def near(name: str, known: Iterable[str]) -> list[str]:
     """Up to three names that a mistyped one may stand for, the most similar first."""
     import difflib  # a listing does without
 
-    return difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
+    plain: dict[str, str] = {}
+    for each in known:
+        plain.setdefault(_plain(each), each)
+    return [plain[each] for each in difflib.get_close_matches(_plain(name), plain, n=3, cutoff=0.5)]
+
+
+def _plain(name: str) -> str:
+    """A name without what people write in several ways."""
+    return name.casefold().replace("-", "_")
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:

@@ -318,6 +318,13 @@ def test_a_plugin_that_is_no_python_is_named(plugin, content):
     assert str(file) in left_out(file)
 
 
+def test_a_plugin_may_begin_with_a_byte_order_mark(plugin):
+    """Some editors write one, and Python runs the file."""
+    file = plugin(PLUGIN.format(id="mine"))
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert registry.load(registry.entry("architectures", "mine")).__name__ == "Mine"
+
+
 def test_a_plugin_that_fails_to_import_is_named_and_the_rest_works(plugin):
     file = plugin("import no_such_module\n" + PLUGIN.format(id="mine"))
     with pytest.raises(RegistryError, match="no_such_module") as error:

@@ -216,7 +216,7 @@ class Board:
         return [
             (architecture, result)
             for architecture, result in self.results(section, task)
-            if group and result.group and result.group.test == group.test
+            if group and group.has_test_of(result.group)
         ]
 
     @functools.cached_property

@@ -12,7 +12,7 @@ from harness.leaderboard.comparison import compare
 from harness.leaderboard.results import Pairs, Result, Section
 from harness.leaderboard.summary import leaders
 from harness.metrics import display_info
-from harness.records.groups import SMOKE, Group, differences
+from harness.records.groups import SMOKE, differences
 from harness.settings import CUSTOM
 
 SMOKE_REMARK = "Protocol smoke only shows that the cells run: its scores mean nothing, and there is no rank."
@@ -133,7 +133,7 @@ def _not_behind(board: Board, section: Section, task: str, metric: str) -> Itera
     names = [
         board.result_name(architecture, result)
         for architecture, result in scored(board, section, task, metric)
-        if leading and result.group != group and _same_test(result.group, group)
+        if leading and group is not None and result.group != group and group.has_test_of(result.group)
         if (summary := result.summary(metric))
         if quality(summary.mean) >= max(map(quality, leading))
     ]
@@ -141,13 +141,6 @@ def _not_behind(board: Board, section: Section, task: str, metric: str) -> Itera
         yield f"As good as the best or better, and not ranked with it: {'; '.join(names)}."
     if less := as_good_with_less(board, section, task):
         yield f"As good as the best or better with less training: {'; '.join(less)}."
-
-
-def _same_test(first: Group | None, second: Group | None) -> bool:
-    """True if the scores of both groups are of one test."""
-    if first is None or second is None:
-        return False
-    return (first.test, first.task_version) == (second.test, second.task_version)
 
 
 @functools.cache  # the front page, the advisor and the task's page ask
@@ -167,7 +160,7 @@ def as_good_with_less(board: Board, section: Section, task: str) -> list[str]:
         for other in board.sections
         if other != section and other.ranked and other._replace(budget=section.budget) == section
         for architecture, result in scored(board, other, task, metric)
-        if _same_test(result.group, group) and result.trained_on < examples
+        if group.has_test_of(result.group) and result.trained_on < examples
         if (summary := result.summary(metric)) and quality(summary.mean) >= best
     ]
 

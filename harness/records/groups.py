@@ -113,6 +113,10 @@ class Group(NamedTuple):
         content = json.dumps(self, default=lambda source: source.id, ensure_ascii=True)
         return hashlib.sha256(content.encode()).hexdigest()[:12]
 
+    def has_test_of(self, other: Group | None) -> bool:
+        """True where the scores of both are of one test."""
+        return other is not None and (self.test, self.task_version) == (other.test, other.task_version)
+
 
 def is_ranked(protocol: str, budget: str) -> bool:
     """False where a rank would mean nothing: a budget of the user's own, or protocol smoke."""

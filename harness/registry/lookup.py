@@ -66,6 +66,8 @@ def match(sort: Sort, patterns: str) -> Any:
     for pattern in wanted:
         found = files.get(pattern, ())
         hits = {id: e for id, e in known.items() if fnmatchcase(id, pattern) or e.file in found}
+        if not hits and sort == "tasks" and os.path.isfile(pattern):
+            raise RegistryError(f"-t {pattern}: a file of data; `archbench new-task {pattern}` describes it as a task")
         if not hits:
             raise unknown_name((sort,), pattern, known)
         chosen |= hits

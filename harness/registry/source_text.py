@@ -119,7 +119,7 @@ def _tree(file: Path, _version: tuple[int, int]) -> ast.Module:
     That is 15 times as fast. The rest of our own files is checked by tests, and on import.
     """
     try:
-        source = file.read_text(encoding="utf-8")
+        source = file.read_text(encoding="utf-8-sig")  # some editors begin with a byte order mark
         if _is_ours(file):
             with suppress(SyntaxError):  # an error in the whole file is named instead
                 declarations = _decorators_alone(source)

@@ -120,7 +120,7 @@ def _described(file: Path) -> dict[str, Any]:
         with file.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
-            head = [stream.readline(LONGEST_LINE).decode("utf-8").split() for _ in range(2)]
+            head = [stream.readline(LONGEST_LINE).decode("utf-8").rstrip().split(" ") for _ in range(2)]
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise UsageError(
             f"--vectors {file}: {error}; expected a text file of lines `word number number ...`"
@@ -133,7 +133,8 @@ def _described(file: Path) -> dict[str, Any]:
         dims = 0
     if dims < 1 or (has_header and dims != int(head[0][1])):
         raise UsageError(
-            f"--vectors {file}: its first lines are not `word number number ...` (GloVe or word2vec text format)"
+            f"--vectors {file}: its first lines are not `word number number ...` with a blank between (GloVe or"
+            " word2vec text format)"
         )
     return {"file": file.name, "sha256": digest, "dims": dims}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -77,6 +78,9 @@ def plan(
     Raises :class:`UsageError` for a role that an architecture does not take, and where several kept
     models could be the parent.
     """
+    for role, count in Counter(wish.role for wish in wishes).items():
+        if count > 1:
+            raise UsageError(f"--parent {role}=: given {count} times; a cell has one parent in each role")
     family = _Family(planner, results)
     grid = [family.cell(a, t, seed, wishes) for a, t, seed in combinations(architectures, tasks, seeds, homes)]
     planner.check_overrides()

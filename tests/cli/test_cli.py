@@ -196,6 +196,9 @@ def test_list_says_how_much_of_test_stands_in_train(command, toys):
     ("arguments", "message"),
     [
         (["-a", "toy_txt"], "did you mean toy_text"),
+        (["-a", "Toy-Text"], "did you mean toy_text"),
+        (["-t", "toys.py"], "-t toys.py: a file of data; `archbench new-task toys.py` describes it"),
+        (["--parent", "vectors=toy_text", "--parent", "vectors=toy_seq"], "--parent vectors=: given 2 times"),
         (["-a", "zzz*"], "no architecture is called 'zzz*'"),
         (["-t", "toy_topics"], "did you mean toy_topic"),
         (["--protocol", "eqal"], "did you mean equal"),

@@ -118,11 +118,20 @@ def test_a_cap_and_other_vectors_are_other_cells(tmp_path):
         ("odd.txt", b""),
         ("odd.txt", b"just words\n"),
         ("odd.txt", b"5 300\nthe 0.1\n"),
+        ("odd.txt", b"the\t0.1\t0.2\n"),
         ("odd.txt", b"\xff\xfe\n"),
         ("odd.txt", "3 ²\nthe 0.1\n".encode()),
         ("odd.txt.gz", gzip.compress(b"the 0.1\n" * 999)[:20] + b"\x00\xff" * 40),
     ],
-    ids=["empty", "no numbers", "fewer than announced", "not UTF-8", "a raised digit", "broken compression"],
+    ids=[
+        "empty",
+        "no numbers",
+        "fewer than announced",
+        "tabs between",
+        "not UTF-8",
+        "a raised digit",
+        "broken compression",
+    ],
 )
 def test_a_file_that_holds_no_vectors_is_named(tmp_path, name, content):
     file = tmp_path / name
