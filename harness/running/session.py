@@ -62,6 +62,8 @@ class Session(Planning):
                 found = self.store.find(item.cell)
                 if found is None or found.status not in ("ok", *FAILED):  # another run may have had the room
                     record = skipped(item, settings.command)
+                    if found is not None and found.error == record.error:  # it says so already
+                        continue
                     self.store.write(record)
                     if not item.unfit:  # of these a grid has thousands, and MLflow takes some ten a second
                         mirror(record)
