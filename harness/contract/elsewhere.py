@@ -6,8 +6,9 @@ cells of a grid have one hash seed, and who asks a kept model has another.
 
 from __future__ import annotations
 
+import base64
+import json
 import os
-import pickle
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -15,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from harness import registry
 from harness.contract.base import Broken
@@ -25,34 +25,36 @@ from harness.task import Row, Tier, fingerprint
 
 OTHER_HASHES = "in another process, where texts have other hashes and sets another order,"
 """Beginning of what is told of a difference."""
+BYTES = "base64"
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def evidence_of(folder: Path, rows: Sequence[Row]) -> list[Tensor]:
-    """The evidence of a kept network on some rows."""
-    kept = load(folder)
+def evidence_of(folder: str, rows: Sequence[Row]) -> list[Any]:
+    """The evidence of a kept network on some rows, as lists of numbers."""
+    kept = load(Path(folder))
     assert isinstance(kept, TrainedModel)
-    return evidence(kept.model, kept.split(rows), np.arange(len(rows)))
+    return [numbers.tolist() for numbers in evidence(kept.model, kept.split(rows), np.arange(len(rows)))]
 
 
-def answers_of(folder: Path, rows: Sequence[Row]) -> list[Any]:
+def answers_of(folder: str, rows: Sequence[Row]) -> list[Any]:
     """The answers of a kept system to some rows."""
-    return [answer["prediction"] for answer in load(folder).answers(rows)]
+    return [answer["prediction"] for answer in load(Path(folder)).answers(rows)]
 
 
-def fingerprint_of(task: str, split: Any, tier: Tier, folder: Path | None) -> str:
+def fingerprint_of(task: str, split: Any, tier: Tier, folder: str | None) -> str:
     """The digest of the rows of a split."""
     entry = registry.entry("tasks", task)
-    return fingerprint(registry.load(entry)(entry).load(split, tier, folder).to_list())
+    return fingerprint(registry.load(entry)(entry).load(split, tier, folder and Path(folder)).to_list())
 
 
 def elsewhere(question: str, *given: Any) -> Any:
-    """What a function of this module gives in such a process; :class:`Broken` where it fails."""
+    """What a function of this module gives in such a process, as JSON holds it; :class:`Broken`
+    where it fails."""
     path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
     seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
     done = subprocess.run(
         [sys.executable, "-P", "-m", __name__],
-        input=pickle.dumps((registry.plugin_files(), question, given)),
+        input=json.dumps([registry.plugin_files(), question, given], default=_plain).encode(),
         capture_output=True,
         env=os.environ | {"PYTHONPATH": path, "PYTHONHASHSEED": seed},
         check=False,
@@ -60,18 +62,27 @@ def elsewhere(question: str, *given: Any) -> Any:
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
         raise Broken(f"in another process: {said[-1]}")
-    return pickle.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+def _plain(value: Any) -> Any:
+    """Paths and recordings in the form in which JSON can hold them."""
+    return str(value) if isinstance(value, Path) else {BYTES: base64.b64encode(value).decode()}
+
+
+def _as_it_was(value: dict[str, Any]) -> Any:
+    return base64.b64decode(value[BYTES]) if value.keys() == {BYTES} else value
 
 
 def main() -> None:
     """Answer what standard input asks."""
-    answers = os.fdopen(os.dup(1), "wb")
+    answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a plugin prints is no answer
-    plugins, question, given = pickle.load(sys.stdin.buffer)
+    plugins, question, given = json.load(sys.stdin, object_hook=_as_it_was)
     for file in plugins:
         registry.add_plugin(file)
     with answers:
-        pickle.dump(QUESTIONS[question](*given), answers)
+        json.dump(QUESTIONS[question](*given), answers)
 
 
 QUESTIONS = {function.__name__: function for function in (evidence_of, answers_of, fingerprint_of)}

@@ -316,7 +316,7 @@ class TrainedCase(LearningCase):
             kept.write(Path(folder) / "model")
             there = elsewhere("evidence_of", Path(folder) / "model", rows)
         for a, b in zip(self.evidence(self.practised, np.arange(len(rows)), kept.split(rows)), there, strict=True):
-            self._same(a, b, OTHER_HASHES)
+            self._same(a, torch.tensor(b, dtype=a.dtype), OTHER_HASHES)
 
     def accepts(self, change: Callable[[Row], Row]) -> None:
         rows = [change(row) for row in self.some_rows()]
