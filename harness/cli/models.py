@@ -118,11 +118,17 @@ def models(
             metavar="PATTERN", help="Remove the models whose keys these shell wildcards fit, comma-separated."
         ),
     ] = None,
+    plugin: Plugins = None,
 ) -> None:
-    """List the kept models with their sizes and who starts from them, or remove some."""
+    """List the kept models with their sizes and who starts from them, or remove some.
+
+    A model of which the architecture's code has changed since is named; --plugin has the code of
+    your own.
+    """
     from harness.records import Store
     from harness.saved_models import storage
 
+    add_plugins(plugin)
     Store(results).check_there()
     if remove is not None:
         removed = storage.remove(remove, results)

@@ -122,6 +122,16 @@ def code_of_cell(cell: Cell | Record) -> Code | None:
     return code_of(*found, cell.hyperparameters)
 
 
+def architecture_of_cell(cell: Cell | Record) -> str | None:
+    """The digest of the architecture of a cell as its files are now; None where it is not
+    registered. The task need not be there."""
+    known = registry.entries("architectures")
+    if cell.architecture not in known:
+        return None
+    wrapped = known.get(_wraps(cell.hyperparameters))
+    return _architecture_digest(known[cell.architecture], wrapped, _sources(cell.hyperparameters))
+
+
 def made_by_other_code(records: Iterable[Record]) -> list[Record]:
     """The records whose code is not that of the files as they are now, and among the others those
     that started, at any distance, from one of these.

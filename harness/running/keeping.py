@@ -7,7 +7,7 @@ from typing import Any
 
 from harness import registry
 from harness.records import Cell
-from harness.records.code_digest import code_of_cell
+from harness.records.code_digest import architecture_of_cell
 from harness.records.registered import seen
 from harness.registry import ArchitectureEntry
 from harness.running.usage import since
@@ -80,7 +80,7 @@ def origin(
         lineage=fields.get("lineage", []),
         sees=fields.get("sees"),
         refitted=refitted,
-        code=(code_of_cell(cell) or {}).get("architecture"),
+        code=architecture_of_cell(cell),
         manners=task.description.manners if issubclass(task, OwnTask) else {},
     )
 

@@ -13,7 +13,7 @@ from harness import registry
 from harness.errors import ModelError, UsageError, did_you_mean
 from harness.files import taking_the_place_of, write_whole
 from harness.records import Cell
-from harness.records.code_digest import code_of_cell
+from harness.records.code_digest import architecture_of_cell
 from harness.saved_models.folder import DESCRIPTION, Description, describe
 
 MODELS = "models"
@@ -131,8 +131,8 @@ def of_other_code(description: Description) -> bool:
     """True if the code of a kept model's architecture is not that by which it learnt, as far as
     both are known: its answers may be others than those that were scored."""
     with suppress(TypeError):  # of no cell
-        now, then = code_of_cell(Cell.from_dict(description.origin.cell)), description.origin.code
-        return now is not None and then is not None and now["architecture"] != then
+        now, then = architecture_of_cell(Cell.from_dict(description.origin.cell)), description.origin.code
+        return None not in (now, then) and now != then
     return False
 
 
