@@ -26,7 +26,8 @@ def check(
         bool,
         typer.Option(
             "--default-size",
-            help="Also train the architecture as it is shipped: default sizes, its own recipe, two minutes at most.",
+            help="Also train the architecture as it is shipped: default sizes, its own recipe, about two minutes of"
+            " the processor.",
         ),
     ] = False,
 ) -> None:

@@ -58,7 +58,9 @@ def leaderboard(
     ] = False,
     plugin: Plugins = None,
 ) -> None:
-    """Build the leaderboard pages from the records (same as python leaderboard.py).
+    """Build the leaderboard pages from the records.
+
+    `python leaderboard.py` does the same, without --plugin.
 
     The files of --plugin are read for names, papers and sizes. Only with --data-dir are those of
     tasks imported, to read their test examples.

@@ -40,7 +40,8 @@ def run(
         bool,
         typer.Option(
             "--home",
-            help="Run each architecture on one task: the data set of its paper, or the nearest at hand.",
+            help="Run each architecture on one task: the data set of its paper, or the nearest of"
+            " ours. Floors, references and plugins have none.",
             rich_help_panel=GRID,
         ),
     ] = False,
@@ -87,8 +88,8 @@ def run(
         typer.Option(
             metavar="ROLE=NAME",
             help="Start from a kept model in the role weights, teacher, inputs, vectors, tokens or tags: an"
-            " architecture (or ARCHITECTURE@TASK), which is trained first if it is not kept, or a key; may be"
-            " repeated.",
+            " architecture (or ARCHITECTURE@TASK, or @FIRST+SECOND for tasks in turn), which is trained first if it"
+            " is not kept, the beginning of a key, or none; may be repeated.",
             rich_help_panel=GRID,
         ),
     ] = None,
@@ -151,7 +152,8 @@ def run(
         str,
         typer.Option(
             metavar="NAME",
-            help="Amount of training that each task declares: full has all examples, small less than a minute of them.",
+            help="Amount of training that each task declares: full has all examples, small a fixed sample on"
+            " which most architectures train within a minute.",
             rich_help_panel=TRAINING,
         ),
     ] = "full",
@@ -202,7 +204,9 @@ def run(
     workers: Annotated[
         str,
         typer.Option(
-            metavar="N|auto", help="Cells at a time; auto: one per GPU or share of cores.", rich_help_panel=EXECUTION
+            metavar="N|auto",
+            help="Cells at a time; auto: one per GPU, or share of cores and memory.",
+            rich_help_panel=EXECUTION,
         ),
     ] = "auto",
     threads: Annotated[

@@ -35,7 +35,7 @@ def try_(
         Path,
         typer.Argument(
             metavar="DATA",
-            help="A file that `new-task` takes, or the TOML file that it wrote.",
+            help="A file that `new-task` takes, or a TOML file of one data file (`all = ...`).",
         ),
     ],
     minutes: Annotated[
@@ -43,7 +43,7 @@ def try_(
         typer.Option(
             min=0.5,
             metavar="N",
-            help="Wall-clock time of all together; the last trainings are ended, though they take longer.",
+            help="Wall-clock time of the whole trial. The last trainings may pass it, by twice their time at most.",
             rich_help_panel=EXECUTION,
         ),
     ] = 20.0,

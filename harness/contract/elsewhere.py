@@ -48,8 +48,8 @@ def fingerprint_of(task: str, split: Any, tier: Tier, folder: str | None) -> str
 
 
 def elsewhere(question: str, *given: Any) -> Any:
-    """What a function of this module gives in such a process, as JSON holds it; :class:`Broken`
-    where it fails."""
+    """The result of a function of this module in such a process, as JSON holds it;
+    :class:`Broken` where it fails."""
     path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
     seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
     done = subprocess.run(
