@@ -318,6 +318,25 @@ def test_a_plugin_that_is_no_python_is_named(plugin, content):
     assert str(file) in left_out(file)
 
 
+def test_a_ring_of_budgets_is_named(plugin):
+    """A decorator that was copied names its own task: the run ended in a RecursionError."""
+    text = """
+from harness.registry import register_task
+from harness.task import Task
+
+@register_task("{id}", name="x", type="classify", metrics=("accuracy",), main_metric="accuracy",
+               sizes={{}}, epochs=1, protocol="made for a test", budgets="{other}")
+class Ring(Task):
+    pass
+"""
+    plugin(text.format(id="ring_a", other="ring_b"), "a.py")
+    plugin(text.format(id="ring_b", other="ring_a"), "b.py")
+    with pytest.raises(
+        RegistryError, match=r"a\.py: budgets='ring_b' of ring_a leads back|budgets='ring_a' of ring_b leads"
+    ):
+        registry.budgets_of(registry.entry("tasks", "ring_a"))
+
+
 def test_a_plugin_may_begin_with_a_byte_order_mark(plugin):
     """Some editors write one, and Python runs the file."""
     file = plugin(PLUGIN.format(id="mine"))

@@ -12,9 +12,8 @@ from typing import NamedTuple
 from harness.leaderboard.board import Board, task_file
 from harness.leaderboard.ranking import at_floor, best_results, unranked
 from harness.leaderboard.results import Result, Section
-from harness.leaderboard.tables.formatting import failure_reason, metric_label, section_title
+from harness.leaderboard.tables.formatting import failure_reason, given_in_words, metric_label, section_title
 from harness.metrics import display_info
-from harness.records.groups import seen
 
 
 class Square(NamedTuple):
@@ -107,11 +106,7 @@ def _picture(board: Board, sections: list[Section]) -> Picture:
     blocks = []
     for section, of_section in lines.items():
         if of_section:
-            sees = f"sees: {seen(section.sees)}" if section.sees != () else ""
-            vectors = f"vectors {section.vectors.name}" if section.vectors else ""
-            inputs = f"inputs {section.input_names}" if section.inputs else ""
-            tokens = f"tokens {section.tokens}" if section.tokens else ""
-            title = ", ".join(filter(None, (sees, vectors, inputs, tokens)))
+            title = ", ".join(given_in_words(section))
             ordered = [line._replace(squares=[line.squares[i] for i in order]) for line in of_section]
             ordered.sort(key=lambda line: _place(board, line, types))
             blocks.append(SectionLines(title, not section.alone, ordered))

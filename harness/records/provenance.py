@@ -169,9 +169,8 @@ def environment() -> dict[str, Any]:
     threads, and device; neither the name of the machine nor that of its user."""
     machine = dict(_machine())
     torch = sys.modules.get("torch")  # asked only where it runs anyway: a record can be made without importing it
-    machine["threads"] = (
-        torch.get_num_threads() if torch else int(os.environ.get("OMP_NUM_THREADS") or machine["cores"])
-    )
+    of_openmp = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]  # the others are those of nested loops
+    machine["threads"] = torch.get_num_threads() if torch else int(of_openmp or machine["cores"])
     machine["device"] = torch.cuda.get_device_name() if torch and torch.cuda.is_available() else "cpu"
     return machine
 

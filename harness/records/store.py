@@ -48,6 +48,11 @@ class _Shared:
         return record
 
 
+def log_file(work: Path, cell: Cell | Record) -> Path:
+    """Path of a cell's log, below the folder of checkpoints, logs and cached views."""
+    return work / "logs" / f"{cell.task}-{cell.architecture}-{cell.key}.log"
+
+
 class Store:
     """The records below one results folder, with their predictions and outcomes."""
 

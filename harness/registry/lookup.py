@@ -101,8 +101,15 @@ def _add_descriptions(pattern: str) -> list[Path]:
 def budgets_of(task: TaskEntry) -> dict[str, Budget]:
     """The budgets of a task by name, its own or those of the task that it names; every task has
     ``full``."""
-    if isinstance(task.budgets, str):
-        return budgets_of(entry("tasks", task.budgets))
+    named = [task.id]
+    while isinstance(task.budgets, str):
+        if task.budgets in named:
+            raise RegistryError(
+                f"{task.file}: budgets={task.budgets!r} of {task.id} leads back to itself; name a task that has"
+                " budgets of its own"
+            )
+        named.append(task.budgets)
+        task = entry("tasks", task.budgets)
     return task.budgets if FULL in task.budgets else {**task.budgets, FULL: Budget(task.epochs)}
 
 

@@ -11,14 +11,12 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from harness.records import Cell, Record
 from harness.running import neighbours
 from harness.running.pending import FAILED, skipped
 from harness.running.planning import Planning
-from harness.running.worker_settings import log_file
 from harness.tracking import Mirror
 
 
@@ -56,7 +54,7 @@ class Session(Planning):
             self._warn_of_shared_speeds()
         with (
             neighbours.run_of_cells(alone=request.speed_alone),
-            Mirror(request.mlflow, self.store, self._log, self.tell) as mirror,
+            Mirror(request.mlflow, self.store, self.tell) as mirror,
         ):
             for item in self.pending.skip:
                 found = self.store.find(item.cell)
@@ -73,9 +71,6 @@ class Session(Planning):
                 self.pending.run, settings, workers=self.slots, started=started, ended=ended, afterwards=mirror
             )
             return records
-
-    def _log(self, record: Record) -> Path:
-        return log_file(self.store.folder / "work", record)
 
     def complete(self, records: Sequence[Record]) -> bool:
         """True when every cell of the grid, and each that they start from, ended ok or skipped;

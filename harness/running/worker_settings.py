@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness import registry
-from harness.records import Cell, Record
+from harness.records import Cell
+from harness.records.store import log_file
 from harness.running.request import Request
 
 
@@ -74,8 +75,3 @@ class Settings:
     def log(self, cell: Cell) -> Path:
         """The log file of a cell: whatever its processes print."""
         return log_file(self.work, cell)
-
-
-def log_file(work: Path, cell: Cell | Record) -> Path:
-    """Path of a cell's log, below the folder of checkpoints, logs and cached views."""
-    return work / "logs" / f"{cell.task}-{cell.architecture}-{cell.key}.log"

@@ -6,17 +6,16 @@ from pathlib import Path
 
 from harness.errors import ModelError
 from harness.records import Record, Store
+from harness.records.store import log_file
 from harness.saved_models.folder import describe
 from harness.saved_models.storage import is_kept, place
 
 
 def artifacts_of(store: Store, record: Record) -> list[Path | None]:
-    """Existing files of a record. A path that leads out of the results folder is never uploaded."""
-    names = [
-        record.predictions["path"] if record.predictions else None,
-        record.error.get("log") if record.error else None,
-    ]
-    paths = [(store.folder / name).resolve() for name in names if name]
+    """Existing files of a record, and the folder of its kept model. A path that leads out of the
+    results folder is never uploaded."""
+    predictions = [store.folder / record.predictions["path"]] if record.predictions else []
+    paths = [path.resolve() for path in (*predictions, log_file(store.folder / "work", record))]
     files = [path for path in paths if path.is_relative_to(store.folder.resolve()) and path.is_file()]
     return [*files, kept_model(store, record)]
 

@@ -6,10 +6,9 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from harness.records import Record, Store
-from harness.tracking.artifacts import kept_model
+from harness.tracking.artifacts import artifacts_of
 from harness.tracking.database import NotMirrored, TrackingError, default_uri, shown_uri
 from harness.tracking.mlflow_runs import Tracker
 
@@ -23,12 +22,12 @@ class Mirror:
     A context manager around the run; calling it hands over a record. A record that MLflow refuses
     is told of. When MLflow itself fails, that is told once and no more records are sent: they are
     safe, and ``archbench sync`` repairs the mirror. Leaving the block waits for what is still to
-    be sent, for at most :data:`DRAIN_S` seconds. ``log`` is the log file of a record, ``tell`` is
-    called with messages, always in the thread of the caller.
+    be sent, for at most :data:`DRAIN_S` seconds. ``tell`` is called with messages, always in the
+    thread of the caller.
     """
 
-    def __init__(self, uri: str | None, store: Store, log: Callable[[Record], Path], tell: Callable[[str], object]):
-        self.uri, self.store, self.log, self.tell = uri or default_uri(store.folder), store, log, tell
+    def __init__(self, uri: str | None, store: Store, tell: Callable[[str], object]):
+        self.uri, self.store, self.tell = uri or default_uri(store.folder), store, tell
         self._records: queue.SimpleQueue[Record | None] = queue.SimpleQueue()
         self._messages: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -75,9 +74,7 @@ class Mirror:
         while (record := self._records.get()) is not None:
             try:
                 tracker = tracker or Tracker(self.uri, self.store.folder)
-                predictions = self.store.folder / record.predictions["path"] if record.predictions else None
-                log = self.log(record)
-                tracker.log(record, predictions, log if log.is_file() else None, kept_model(self.store, record))
+                tracker.log(record, artifacts_of(self.store, record))
             except NotMirrored as error:
                 self._messages.put(str(error))
             except TrackingError as error:

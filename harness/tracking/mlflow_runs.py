@@ -15,7 +15,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,15 +67,9 @@ class Tracker:
         self._client = self._connection.client
         self.experiments = Experiments(self._client, uri, folder)
 
-    def log(
-        self,
-        record: Record,
-        predictions_path: Path | None = None,
-        log_path: Path | None = None,
-        model: Path | None = None,
-    ) -> MirrorResult:
-        """Mirror one record, with the two files as artifacts, and the folder of its kept model as a
-        model that MLflow serves.
+    def log(self, record: Record, artifacts: Sequence[Path | None] = ()) -> MirrorResult:
+        """Mirror one record with the files and the model of :func:`artifacts_of`, which MLflow
+        serves.
 
         A run that shows the same record is kept, one of an older version is replaced. Raises
         :class:`NotMirrored` where MLflow takes other records but not this one.
@@ -88,7 +82,7 @@ class Tracker:
             )
             parents = {run.data.tags.get(_PARENT) for run in shown.cells.get(record.key, [])}
         with self._connection.one_record(record):
-            result = self._mirror(record, experiment, shown, [predictions_path, log_path, model])
+            result = self._mirror(record, experiment, shown, artifacts)
         with self._connection.repairable():
             now = {run.info.run_id for run in shown.parents.values()}
             former = map(self._client.get_run, filter(None, parents - now))
@@ -166,7 +160,7 @@ class Tracker:
                 return runs
 
     def _mirror(
-        self, record: Record, experiment: str, shown: _Shown, artifacts: list[Path | None], folder: str = ""
+        self, record: Record, experiment: str, shown: _Shown, artifacts: Sequence[Path | None], folder: str = ""
     ) -> MirrorResult:
         """Make exactly one run show ``record``.
 

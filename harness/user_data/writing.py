@@ -18,10 +18,11 @@ from harness.errors import DataError, UsageError
 from harness.files import write_whole
 from harness.task import Split
 from harness.user_data import raw_tables
-from harness.user_data.description import SHARES, Column, Source, file_of, id_of
+from harness.user_data.description import SHARES, Column, Source, entry, file_of, id_of
 from harness.user_data.inspection import Looked, guess, id_column, list_in, look, split_column
 from harness.user_data.splits import hashes
-from harness.user_data.task import SPLITS, OwnTask, contents, values_of
+from harness.user_data.table import MAY_BE_MISSING
+from harness.user_data.task import SPLITS, OwnTask, class_of, contents, values_of
 from harness.user_data.text import lines as numbered_lines
 
 SHOWN = 20
@@ -63,7 +64,7 @@ def new_task(
     taken = set(chosen.values())
     named = id_column(looked, taken)
     lines = _described(looked, found, chosen, named, group, others, file)
-    warnings = _of_form(looked, chosen) + _of_cells(looked, chosen)
+    warnings = _of_form(looked, chosen) + _of_cells(looked, found, chosen)
     trial = file.with_name(f".{file.stem}.{os.getpid()}{registry.DESCRIPTION}")
     try:
         trial.parent.mkdir(parents=True, exist_ok=True)
@@ -133,7 +134,7 @@ def _described(
         lines.append(f"quotes = {quoted(source.quotes)}")
     if "header" in reasons:
         lines.append(f"header = {quoted(source.header)}  # {reasons['header']}")
-    if any(looked.named(column).empty for name, column in columns.items() if name != "labels"):
+    if any(looked.named(column).empty for column in _filled(columns, problem)):
         lines.append("drop_missing = true  # rows with an empty cell are left out")
     lines += ["", "[columns]", *(f"{name} = {quoted(column)}" for name, column in columns.items())]
     if row_id is not None:
@@ -188,12 +189,17 @@ def _of_form(looked: Looked, columns: Mapping[str, Column]) -> list[str]:
     return warnings
 
 
-def _of_cells(looked: Looked, columns: Mapping[str, Column]) -> list[str]:
+def _filled(columns: Mapping[str, Column], problem: registry.ProblemEntry) -> list[Column]:
+    """The columns in which an empty cell says nothing, so that its row is left out."""
+    return [column for name, column in columns.items() if problem.forms.get(name) not in MAY_BE_MISSING]
+
+
+def _of_cells(looked: Looked, type: str, columns: Mapping[str, Column]) -> list[str]:
     warnings = []
-    without = columns.get("labels")  # a text without a label is one too
+    filled = _filled(columns, registry.entry("problems", type))
     for column in dict.fromkeys(columns.values()):
         profile = looked.named(column)
-        if profile.empty and column != without:
+        if profile.empty and column in filled:
             first = f"the first in {looked.unit} {profile.first_empty}"
             warnings.append(f"{profile.empty:,} cells of column {_shown(column)} are empty, {first}; left out")
         spellings: dict[str, list[str]] = {}
@@ -209,9 +215,6 @@ def _of_cells(looked: Looked, columns: Mapping[str, Column]) -> list[str]:
 
 def _counted(file: Path) -> tuple[list[str], list[str]]:
     """Counts of the splits of a description, and warnings, in words."""
-    from harness.user_data.description import entry
-    from harness.user_data.task import class_of
-
     id, options = entry(file)
     task = class_of(file)(registry.TaskEntry(id=id, file=file, class_name="OwnTask", **options))
     rows = sum(len(task.read_file(place)) for place in task.description.places)
@@ -274,12 +277,12 @@ def _lengths(column: pa.ChunkedArray) -> np.ndarray:
 def _of_duplicates(task: OwnTask, whole: pa.Table, warnings: list[str]) -> list[str]:
     inputs = task.inputs_in(whole)
     hashed = hashes(contents(whole, inputs))
-    distinct, of_row = np.unique(hashed, return_inverse=True)
-    repeated = len(hashed) - len(distinct)
+    _, first, of_row = np.unique(hashed, return_index=True, return_inverse=True)
+    repeated = len(hashed) - len(first)
     comments = [f"duplicates: {repeated:,} rows repeat the {' and '.join(inputs)} of another one"]
     answers = [name for name in ("label", "score") if name in whole.column_names and name not in inputs]
     if repeated and answers:
-        both = np.unique(np.stack([of_row, hashes(contents(whole, answers)).view(np.int64)], axis=1), axis=0)
-        if contradicted := len(both) - len(distinct):
+        said = hashes(contents(whole, answers))
+        if contradicted := int((said != said[first][of_row]).sum()):
             warnings.append(f"{contradicted:,} duplicates have another {answers[0]} than their first")
     return comments

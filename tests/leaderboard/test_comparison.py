@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -171,14 +173,17 @@ def test_rows_with_further_inputs_are_in_a_section_that_says_so(store):
     store.write(record("dan", score=0.5))
     store.write(record("dan", score=0.6, hyperparameters={"inputs": inputs}))
     store.write(record("dan", score=0.7, hyperparameters={"inputs": inputs | {"char_lstm_words": {"version": 1}}}))
+    store.write(record("dan", score=0.8, hyperparameters={"inputs": {"char_cnn_words": {"version": 1, "filters": 9}}}))
     sections = list(read(store.folder).sections)
     plain = "tier local, protocol equal, budget full"
-    assert [section_title(section).removeprefix(plain) for section in sections] == [
+    titles = [section_title(section).removeprefix(plain) for section in sections]
+    assert sorted(re.sub(r" \(\w{8}\)", "", title) for title in titles) == [
         "",
+        ", inputs char_cnn_words",
         ", inputs char_cnn_words",
         ", inputs char_cnn_words and char_lstm_words",
     ]
-    assert len({section.id for section in sections}) == 3
+    assert len(set(titles)) == len({section.id for section in sections}) == 4
 
 
 def test_the_rule_of_comparability_is_one_for_all_pages(store):

@@ -30,7 +30,7 @@ class Fake:
     def __call__(self, uri: str, folder: Path) -> Fake:
         return self
 
-    def log(self, record: Record, predictions: Path | None, log: Path | None, model: Path | None = None) -> None:
+    def log(self, record: Record, artifacts: list[Path | None]) -> None:
         self.seen.append(record.seed)
         self.do(record)
 
@@ -43,7 +43,7 @@ def mirror_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         fake = Fake(do)
         monkeypatch.setattr(mirror, "Tracker", fake)
         told: list[str] = []
-        return Mirror(uri, Store(tmp_path), lambda record: tmp_path / "no.log", told.append), fake, told
+        return Mirror(uri, Store(tmp_path), told.append), fake, told
 
     yield make
     for thread in threading.enumerate():  # one that hung until now would meet the tracker of the next test

@@ -16,7 +16,9 @@ from mlflow.entities import Run
 from mlflow.tracking import MlflowClient
 
 from harness.records import Cell, Record, Store
+from harness.records.store import log_file
 from harness.registry import Recipe
+from harness.tracking.artifacts import artifacts_of
 from harness.tracking.database import TrackingError, default_uri
 from harness.tracking.mlflow_runs import Tracker, sync
 
@@ -92,9 +94,12 @@ def test_run_shows_the_whole_record(tracker: Tracker, client: MlflowClient, stor
     JSON."""
     record = ok_record(dataclasses.replace(CELL, task="whole"), data={"test": "d" * 64})
     record.predictions = store.save_predictions(record, ["a"], ["x"])
-    log = tmp_path / "cell.log"
+    log = log_file(store.folder / "work", record)
+    log.parent.mkdir(parents=True)
     log.write_text("epoch 1")
-    assert tracker.log(record, store.folder / record.predictions["path"], log) == "added"
+    files = artifacts_of(store, record)
+    assert files == [store.folder / record.predictions["path"], log, None]
+    assert tracker.log(record, files) == "added"
 
     (run,) = runs(client, "whole")
     assert run.info.run_name == "dan · mini · equal · full · 0"
@@ -122,11 +127,11 @@ def test_run_shows_the_whole_record(tracker: Tracker, client: MlflowClient, stor
     assert tags["record_key"] == record.key
     assert (tags["tier"], tags["status"], tags["protocol"], tags["unstable"]) == ("mini", "ok", "equal", "True")
     names = {artifact.path for artifact in client.list_artifacts(run.info.run_id)}
-    assert names == {f"{record.key}.json", f"{record.key}.predictions.json.xz", "cell.log"}
+    assert names == {f"{record.key}.json", f"{record.key}.predictions.json.xz", log.name}
     folder = Path(tracker.uri.removeprefix("sqlite:///")).parent
     (shown,) = folder.rglob(f"{record.key}.json")
     assert shown.read_text(encoding="utf-8") == record.to_json()
-    assert len(list(folder.rglob("cell.log"))) == 1, (
+    assert len(list((folder / "mlartifacts").rglob(log.name))) == 1, (
         "artifacts belong beside the database, wherever the command was started"
     )
 
@@ -390,6 +395,18 @@ def test_run_goes_with_its_record_and_nothing_else_does(client: MlflowClient, tr
     assert [run.data.tags["seed"] for run in runs(client, "gone")] == ["9"], (
         "another folder's record is not ours to miss"
     )
+
+
+def test_sync_sends_the_files_that_the_run_itself_sent(tracker: Tracker, client: MlflowClient, store: Store):
+    """A database that was lost came back without the logs of cells that ended well."""
+    record = ok_record(dataclasses.replace(CELL, task="again"))
+    store.write(record)
+    log = log_file(store.folder / "work", record)
+    log.parent.mkdir(parents=True)
+    log.write_text("epoch 1")
+    tracker.sync(store)
+    (run,) = runs(client, "again")
+    assert log.name in {artifact.path for artifact in client.list_artifacts(run.info.run_id)}
 
 
 def test_database_in_the_results_folder_mirrors_that_folder_alone(tmp_path: Path):

@@ -302,3 +302,20 @@ def test_a_file_that_is_called_as_a_task_of_ours_has_an_id_of_its_own(new, tmp_p
         assert Path(file).exists()
     assert tomllib.loads(Path("sst2.toml").read_text())["id"] == "own_sst2"
     assert [entry.id for entry in registry.match("tasks", "./sst2.toml,./a_b.toml")] == ["own_sst2", "a_b"]
+
+
+def test_a_question_without_an_answer_is_one_of_the_rows(new):
+    """It was said to be left out, and was not."""
+    content = "".join(
+        json.dumps({"passage": f"it is {n}", "question": "what", "answer": "" if n % 4 == 0 else str(n)}) + "\n"
+        for n in range(200)
+    )
+    code, text, values, told = new("a.jsonl", content)
+    assert (code, values["type"], "left out" in told, "drop_missing" in text) == (0, "extract", False, False), told
+    assert "# rows: train 140, dev 20, test 40" in text
+
+
+def test_each_row_that_contradicts_its_first_counts(new):
+    """Three of them were "1 duplicates"."""
+    content = "text,label\n" + rows(40, "t {n},{c}") + "t 0,b\n" * 3
+    assert "3 duplicates have another label than their first" in new("a.csv", content)[3]

@@ -132,7 +132,7 @@ def of_changes(root: Path, files: list[str], commit: str, changed: set[str], cho
             before = git(root, "show", f"{commit}:{file}", check=False)
             functions = changed_functions(before, (root / file).read_text(encoding="utf-8"))
             yield from (one for one in mutants.made(root, file, choice) if one.function in functions)
-        elif choice.of(file)[0] in changed:
+        elif {*choice.of(file)[:1]} & changed:
             yield from mutants.drawn(mutants.made(root, file, choice), EACH)
 
 

@@ -15,7 +15,7 @@ from harness.leaderboard.tables.table import BLANK, Part, TableRow
 from harness.leaderboard.unregistered import is_installed
 from harness.metrics import display_info
 from harness.records import UNFIT, Record
-from harness.records.groups import seen
+from harness.records.groups import Source, seen
 from harness.records.official_test import OTHER_TEST_SIZE
 from harness.registry import ArchitectureEntry, TaskEntry
 from harness.settings import CUSTOM, FULL
@@ -39,20 +39,32 @@ def section_title(section: Section) -> str:
     """All that the rows of a section share, in words: tier, protocol, budget, the data that
     training saw besides the labelled examples, given word vectors, further inputs, token unit."""
     generated = " (generated corpus, not the published data)" if section.tier == "mini" else ""
-    parts = [
-        f"tier {section.tier}{generated}",
-        f"protocol {versioned(section.protocol, section.protocol_version)}",
-        f"budget {section.budget}",
-    ]
+    return ", ".join(
+        [
+            f"tier {section.tier}{generated}",
+            f"protocol {versioned(section.protocol, section.protocol_version)}",
+            f"budget {section.budget}",
+            *given_in_words(section),
+        ]
+    )
+
+
+def given_in_words(section: Section) -> list[str]:
+    """What the rows of a section see and are given besides labelled examples, a part each."""
+    parts = []
     if section.sees != ():
         parts.append(f"sees: {seen(section.sees)}")
     if section.vectors:
-        parts.append(f"vectors {section.vectors.name} ({section.vectors.id[:8]})")
+        parts.append(f"vectors {_told_apart(section.vectors)}")
     if section.inputs:
-        parts.append(f"inputs {section.input_names}")
+        parts.append(f"inputs {' and '.join(map(_told_apart, section.inputs))}")
     if section.tokens:
         parts.append(f"tokens {section.tokens}")
-    return ", ".join(parts)
+    return parts
+
+
+def _told_apart(source: Source) -> str:
+    return f"{source.name} ({source.id[:8]})"
 
 
 def format_score(metric: str, summary: Summary) -> str:

@@ -213,7 +213,7 @@ def _row(board: Board, gap: Gap) -> TableRow:
         list(_reasons(board, gap)) or [Part("none known", "quiet")],
     ]
     classical = board.is_classical(gap.architecture)
-    return TableRow(name(board, gap), cells, classical, (), gap.architecture, board.page_of(gap.architecture))
+    return TableRow(name(board, gap), cells, classical, gap.architecture, board.page_of(gap.architecture))
 
 
 def _share(board: Board, gap: Gap) -> str:

@@ -145,7 +145,7 @@ def to_table(board: Board, methods: Methods) -> Table:
             filled = _cells(board, pair, column[1])
             row += [filled[name] for name in kept]
     rows = [
-        TableRow(method.name, row, method.classical, (), method.title, board.page_of(method.architecture))
+        TableRow(method.name, row, method.classical, method.title, board.page_of(method.architecture))
         for method, row in zip(methods.rows, cells, strict=True)
     ]
     return Table(methods.id, methods.title, columns, [Block("", rows)], over=tuple(over))

@@ -40,7 +40,6 @@ class TableRow:
     name: str
     cells: list[list[Part]]
     classical: bool = False
-    notes: tuple[str, ...] = ()
     title: str = ""
     link: str = ""
     id: str = ""
@@ -98,7 +97,7 @@ class Table:
         """The distinct notes with their numbers, from 1 in the order of first mention."""
         texts: dict[str, None] = {}
         for row in (row for block in self.blocks for row in block.rows):
-            texts |= dict.fromkeys((*row.notes, *(note for cell in row.cells for part in cell for note in part.notes)))
+            texts |= dict.fromkeys(note for cell in row.cells for part in cell for note in part.notes)
         return {note: i for i, note in enumerate(texts, 1)}
 
 
@@ -119,7 +118,7 @@ def markdown(title: str, legend: Iterable[str], tables: Iterable[Table]) -> str:
                 lines.append(
                     _line(
                         [
-                            name + _marks(table, row.notes),
+                            name,
                             *("<br>".join(_part(table, p) for p in cell) for cell in row.cells),
                         ]
                     )
