@@ -3,8 +3,9 @@
 Plugins import from the top: :mod:`~harness.registry` (decorators), :mod:`~harness.kinds` (base
 classes of architectures), :mod:`~harness.task` (base class of tasks), :mod:`~harness.views` (what
 an architecture reads) and :mod:`~harness.layers`. The rest is in rooms: ``problems`` (what a task
-type asks), ``data``, ``training``, ``running`` (grids and engines), ``records``, ``scoring``,
-``tracking`` (MLflow), ``leaderboard`` and ``cli``.
+type asks), ``metrics``, ``data``, ``user_data``, ``training``, ``running`` (grids
+and engines), ``records``, ``saved_models``, ``scoring``, ``contract`` (the checks of plugins),
+``model_selection`` (the command ``try``), ``tracking`` (MLflow), ``leaderboard`` and ``cli``.
 """
 
 from __future__ import annotations

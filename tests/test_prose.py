@@ -24,10 +24,8 @@ def _docstrings(tree: ast.Module) -> Iterator[str]:
                 yield text.strip()
 
 
-FILES = [
-    ROOT / "leaderboard.py",
-    *sorted(path for top in ("archbench", "harness", "architectures", "tasks") for path in (ROOT / top).rglob("*.py")),
-]
+FOLDERS = ("archbench", "harness", "architectures", "tasks", "tools")
+FILES = [ROOT / "leaderboard.py", *sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))]
 
 
 def findings(paths: list[Path]) -> dict[str, list[str]]:

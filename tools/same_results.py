@@ -116,7 +116,7 @@ def grouped(records: Iterable[Record]) -> dict[Group, list[Record]]:
 
 
 def outcomes(tree: Path, tasks: Mapping[Group, str]) -> dict[Group, Any]:
-    """What came of the small cell of each group by the code in a folder; nothing of one that
+    """The outcome of the small cell of each group by the code in a folder; nothing of one that
     failed."""
     together: dict[tuple[str, str, str], list[Group]] = defaultdict(list)
     for group, task in tasks.items():

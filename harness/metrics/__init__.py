@@ -15,7 +15,7 @@ transcribe       the transcript
 translate        the translation
 regress          a number on the scale of the scores; of a pair of texts for regress_pair
 language_model   [sum of the tokens' natural log-probabilities, number of tokens]
-text             the same, of the words that are asked for
+text, audio      the same, of the words or frames that are asked for
 ================ ===================================================================
 """
 

@@ -40,7 +40,7 @@ class View(ABC):
     """A way to read texts. Subclasses are dataclasses: their fields are the settings, everything
     else is fitted.
 
-    ``columns`` names the data column that this view reads instead of ``text`` (a tree, an audio
+    ``column`` names the data column that this view reads instead of ``text`` (a tree, an audio
     file); ``embeds`` says that the model puts word vectors into its batches; ``joins`` that two
     texts are read as one sequence. ``may_be_zero`` are numbers among the settings that need not be
     positive.

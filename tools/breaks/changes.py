@@ -14,5 +14,5 @@ def changed_since(root: Path, commit: str) -> set[str] | None:
 
 
 def git(root: Path, *arguments: str, check: bool = True) -> str:
-    """What git prints."""
+    """Output of git."""
     return subprocess.run(["git", *arguments], cwd=root, check=check, capture_output=True, text=True).stdout.strip()

@@ -95,7 +95,7 @@ def _completed(id: str, what: str, head: dict[str, Any], own: dict[str, Any]) ->
 
 
 def _complaint(root: Path, entry: dict[str, Any]) -> str | None:
-    """What is wrong with an entry, or None."""
+    """The fault of an entry, or None."""
     wanted = {field.name for field in fields(Break)}
     if set(entry) != wanted:
         return f"has the keys {', '.join(sorted(entry))}; wanted: {', '.join(sorted(wanted))}"

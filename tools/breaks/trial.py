@@ -27,7 +27,7 @@ from tools.breaks.lists import Break
 from tools.breaks.mutants import Mutant
 
 HARNESS = ("harness.contract", "harness.running.session", "tests.support.models", "tests.support.oracles")
-"""What most tests import of ours: loaded once by each :class:`Slot`."""
+"""Modules of ours that most tests import: loaded once by each :class:`Slot`."""
 
 LIMIT_S = 90.0
 """Seconds without a new test after which a trial has hung."""
@@ -47,7 +47,7 @@ HEAVY = (
     "pytest",
     "hypothesis",
 )
-"""What the tests import that is not ours: loaded once, before the first fork."""
+"""Modules of others that the tests import: loaded once, before the first fork."""
 
 
 @dataclass

@@ -51,8 +51,8 @@ TRAINING = {"learning_rates": [0.002], "warmup_share": 0.1, "patience": 60}
 without which some transformers learn nothing at this rate; and no early end, since masked words
 stand on a plateau for many passes before they are learnt."""
 GAIN = 0.1
-"""How much better than from random weights a child should be, and less above chance than this from
-shuffled words."""
+"""Points by which a child should be better than from random weights, and from shuffled words less
+above chance than this."""
 CHANCE = 0.5
 CSV = Path("results/few_labels.csv")
 COLUMNS = ("architecture", "version", "seed", TEXT, SHUFFLED, NONE, "nats", "commit")

@@ -36,7 +36,7 @@ DEEDS = {
     "animal": ("sleeps", "barks", "eats", "runs", "drinks", "hides"),
     "tool": ("breaks", "cuts", "turns", "bends", "rusts", "drills"),
 }
-"""What the words of a kind do."""
+"""The use of the words of each kind."""
 
 
 def kinds(division: int = 0) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""How planning, resuming, reading and the pages grow up to 200,000 cells:
+"""Growth of planning, resuming, reading and the pages up to 200,000 cells:
 ``python -m tools.speed.many results/speed.json``.
 
 Every pair that fits is planned on the mini tier with so many seeds that it makes the wanted number

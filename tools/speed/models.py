@@ -1,4 +1,4 @@
-"""What every architecture costs on this machine, measured alone: ``python -m tools.speed.models
+"""Costs of every architecture on this machine, measured alone: ``python -m tools.speed.models
 results/speed.json [ID ...]``.
 
 Each trains for some steps at its paper's sizes on the mini tier of its home task (protocol smoke:

@@ -14,7 +14,7 @@ from tools.verdicts.boards import SEEDS, Spread
 
 
 class Board(NamedTuple):
-    """What a test sees of a board: the outcomes of each system, and the cluster of each unit. What
+    """A board as a test sees it: the outcomes of each system, and the cluster of each unit. What
     it was made of is for :func:`known_variances` alone."""
 
     rows: Sequence[Outcomes]
@@ -92,7 +92,7 @@ BOOTSTRAP = "two-level bootstrap"
 KNOWN = "known variances"
 TESTS: dict[str, Test] = {
     CHOSEN: weighing(WEIGHT),
-    "examples alone (until now)": examples_alone,
+    "examples alone": examples_alone,
     "seeds alone": seeds_alone,
     OWN: weighing(0.0),
     ONE: weighing(1e6),

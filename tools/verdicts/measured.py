@@ -1,4 +1,4 @@
-"""How far the rows of a results folder are apart, which made-up boards follow."""
+"""Distances between the rows of a results folder, which made-up boards follow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often a test is wrong about boards, and how often it finds a true lead."""
+"""Shares of boards about which a test is wrong, and of true leads that it finds."""
 
 from __future__ import annotations
 

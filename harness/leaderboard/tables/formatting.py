@@ -50,7 +50,7 @@ def section_title(section: Section) -> str:
 
 
 def given_in_words(section: Section) -> list[str]:
-    """What the rows of a section see and are given besides labelled examples, a part each."""
+    """Words on all that the rows of a section see and are given besides labelled examples."""
     parts = []
     if section.sees != ():
         parts.append(f"sees: {seen(section.sees)}")
