@@ -56,11 +56,9 @@ def keep(
 
 def _no_time(settings: Settings, spent: tuple[float, float], took: tuple[float, float]) -> str | None:
     """The limit that a second training would pass, in words; None where it would pass none."""
-    limits = (settings.timeout, settings.cpu_limit)
-    names = ("s (--timeout)", "s of processor time (--cpu-limit)")
-    for limit, name, so_far, once in zip(limits, names, spent, took, strict=True):
-        if limit is not None and so_far + SLOWER * once > limit:
-            return f"after {so_far:.0f} s, a second training would pass the cell's limit of {limit:g} {name}"
+    for (so_far, limit, words), (once, *_) in zip(settings.time_limits(spent), settings.time_limits(took), strict=True):
+        if so_far + SLOWER * once > limit:
+            return f"after {so_far:.0f} s, a second training would pass the cell's limit of {words}"
     return None
 
 

@@ -124,11 +124,7 @@ class Foresight(pl.Callback):
 def _too_long(began: tuple[float, float], share: float, settings: Settings) -> str:
     """Words on a limit of time that all steps will pass, where this share of them was made since
     these :func:`~harness.running.usage.clocks`; empty where they keep to the limits."""
-    took, computed = since(began)
-    for spent, limit, named in (
-        (took, settings.timeout, "s (--timeout)"),
-        (computed, settings.cpu_limit, "s of processor time (--cpu-limit)"),
-    ):
-        if limit is not None and spent > share * limit:
-            return f"{spent:.0f} s: all of them would take longer than {limit:g} {named}"
+    for spent, limit, words in settings.time_limits(since(began)):
+        if spent > share * limit:
+            return f"{spent:.0f} s: all of them would take longer than {words}"
     return ""

@@ -56,6 +56,17 @@ CURVE_FIELDS = ("epoch", "train_loss", "dev_loss", "seconds")
 begin with ``train_``."""
 
 
+ENDS: dict[type[Exception], Status] = {
+    Diverged: "diverged",
+    torch.cuda.OutOfMemoryError: "oom",
+    MemoryError: "oom",
+    TooSlow: "timeout",
+    Behind: "interrupted",  # alone it would have gone on: the same cell may run again
+    MissingWeights: "skipped",  # no result of the architecture: the same command tries again
+}
+"""Status of a cell by the error that ended it."""
+
+
 def run_cell(cell: Cell, settings: Settings) -> Record:
     """Carry out a cell and return its record; predictions are saved on the way. Divergence and
     out-of-memory are results."""
@@ -65,26 +76,17 @@ def run_cell(cell: Cell, settings: Settings) -> Record:
     )
     began = clocks()
     with watched() as watch:
-        status: Status
-        error: Exception | None
+        fields: dict[str, Any] = {}
+        status: Status = "ok"
+        error: Exception | None = None
         try:
             entry = registry.entry("architectures", cell.architecture)
             run = _fit_estimator if issubclass(registry.load(entry), Estimator) else _train
             fields = run(cell, settings, watch)
-            status, error = "ok", None
-        except Diverged as failure:
-            fields, status, error = {}, "diverged", failure
-        except (torch.cuda.OutOfMemoryError, MemoryError) as failure:
-            fields, status, error = {}, "oom", failure
-        except TooSlow as failure:
-            fields, status, error = {}, "timeout", failure
-        except Behind as failure:  # alone it would have gone on: the same cell may run again
-            fields, status, error = {}, "interrupted", failure
-        except MissingWeights as failure:  # no result of the architecture: the same command tries again
-            fields, status, error = {}, "skipped", failure
         except Exception as failure:
-            traceback.print_exc()
-            fields, status, error = {}, _status_of(failure), failure
+            if not isinstance(failure, tuple(ENDS)):  # which say by themselves what happened
+                traceback.print_exc()
+            status, error = _status_of(failure), failure
         fields = {"memory": cost.memory(watch.peak_rss_mib())} | fields
         if "speed" in fields:
             fields["speed"]["beside"] = watch.beside
@@ -124,6 +126,8 @@ def _ruler(cell: Cell, settings: Settings) -> Ruler | None:
 def _status_of(failure: Exception) -> Status:
     """The status of a cell that an error ended. A full disk is no result of the architecture: the
     same command runs the cell again."""
+    if known := next((status for error, status in ENDS.items() if isinstance(failure, error)), None):
+        return known
     if isinstance(failure, OSError) and failure.errno in (errno.ENOSPC, errno.EDQUOT):
         return "interrupted"
     return "oom" if "can't allocate memory" in str(failure) else "failed"

@@ -63,6 +63,16 @@ class Settings:
             needed=needed,
         )
 
+    def time_limits(self, clocks: tuple[float, float]) -> list[tuple[float, float, str]]:
+        """The seconds by each of the two :func:`~harness.running.usage.clocks` that has a limit,
+        with this and the words for it."""
+        named = ((self.timeout, "s (--timeout)"), (self.cpu_limit, "s of processor time (--cpu-limit)"))
+        return [
+            (seconds, limit, f"{limit:g} {words}")
+            for seconds, (limit, words) in zip(clocks, named, strict=True)
+            if limit is not None
+        ]
+
     def keeps(self, cell: Cell) -> bool:
         """True if what a cell learnt is kept."""
         return self.keep or self.refit or cell.key in self.needed
