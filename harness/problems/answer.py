@@ -12,8 +12,6 @@ from torch import Tensor
 
 from harness.errors import ContractError
 from harness.problems.base import (
-    Batch,
-    EncodedSplit,
     Fields,
     Inputs,
     Problem,
@@ -85,14 +83,8 @@ class SupportedHead(StoryHead):
     def row_losses(self, encoder: Any, outputs: Any, target: Any) -> Tensor:
         return encoder.objective(outputs, target)
 
-    def decode(self, encoder: Any, outputs: Any, batch: Batch, split: EncodedSplit) -> list[str]:
-        return super().decode(encoder, outputs.scores, batch, split)
-
     def class_scores(self, outputs: Any) -> Tensor:
         return outputs.scores
-
-    def evidence(self, encoder: Any, outputs: Any) -> list[Tensor]:
-        return list(outputs.scores)
 
 
 MAX_FACTS = 50

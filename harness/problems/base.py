@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -183,6 +183,17 @@ def with_probability(predictions: Sequence[Any], probabilities: Sequence[Any] | 
         return [{"prediction": prediction} for prediction in predictions]
     pairs = zip(predictions, probabilities, strict=True)
     return [{"prediction": prediction, "probability": probability} for prediction, probability in pairs]
+
+
+def f1_by_kind(pairs: Iterable[tuple[Set[tuple[Any, ...]], Set[tuple[Any, ...]]]]) -> list[Slice]:
+    """F1 of each kind, with the number of actual things of it. A pair is what was said and what is
+    so of a row, tuples that end in their kind."""
+    right, predicted, actual = Counter[str](), Counter[str](), Counter[str]()
+    for ours, theirs in pairs:
+        for counts, part in ((right, ours & theirs), (predicted, ours), (actual, theirs)):
+            counts.update(kind for *_, kind in part)
+    scores = {kind: 2 * right[kind] / (predicted[kind] + actual[kind]) for kind in {*predicted, *actual}}
+    return [(kind, actual[kind], scores[kind]) for kind in sorted(scores)]
 
 
 class Problem:

@@ -117,11 +117,14 @@ class Classify(Head):
         return self.output is None and type(encoder).objective is not Encoder.objective
 
     def decode(self, encoder: Any, outputs: Any, batch: Batch, split: EncodedSplit) -> list[Any]:
-        return [self.target.labels[i] for i in outputs.argmax(-1).tolist()]
+        return [self.target.labels[i] for i in self.class_scores(outputs).argmax(-1).tolist()]
 
     def class_scores(self, outputs: Any) -> Tensor:
         """Scores (B, classes) of what :meth:`forward` gave."""
         return outputs
+
+    def evidence(self, encoder: Any, outputs: Any) -> list[Tensor]:
+        return list(self.class_scores(outputs))
 
     def answers(self, encoder: Any, outputs: Any, batch: Batch, split: EncodedSplit) -> list[Answer]:
         """The softmax of the scores; ``scores`` themselves of an encoder with a loss of its own."""
@@ -176,16 +179,8 @@ class ClassifyTree(Classify):
         """Class of every node (N,): its label's, and the text's own at the root."""
         return node_classes(labels, len(self.target.labels), self.target.labels).index_copy(0, roots, target)
 
-    def decode(
-        self, encoder: Any, outputs: tuple[Tensor, Tensor, Tensor], batch: Batch, split: EncodedSplit
-    ) -> list[str]:
-        return super().decode(encoder, self.class_scores(outputs), batch, split)
-
     def class_scores(self, outputs: tuple[Tensor, Tensor, Tensor]) -> Tensor:
         return outputs[0][outputs[1]]
-
-    def evidence(self, encoder: Any, outputs: tuple[Tensor, Tensor, Tensor]) -> list[Tensor]:
-        return list(outputs[0][outputs[1]])
 
 
 SENTIMENTS = ("very negative", "negative", "neutral", "positive", "very positive")

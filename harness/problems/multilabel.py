@@ -12,7 +12,18 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from harness.metrics.label_sets import chosen
-from harness.problems.base import Answer, Batch, EncodedSplit, Problem, Properties, Slice, Target, numbers, padded
+from harness.problems.base import (
+    Answer,
+    Batch,
+    EncodedSplit,
+    Problem,
+    Properties,
+    Slice,
+    Target,
+    f1_by_kind,
+    numbers,
+    padded,
+)
 from harness.problems.classify import Classify
 from harness.ragged import Columns, Ragged
 from harness.registry import register_problem
@@ -151,10 +162,6 @@ class MultilabelProblem(Problem):
         """F1 of each label, with the number of texts that have it."""
         if metric != "micro_f1":
             return {}
-        right, predicted, actual = Counter[str](), Counter[str](), Counter[str]()
-        for prediction, row in zip(predictions, rows, strict=True):
-            ours, theirs = chosen(prediction), {*row["labels"]}
-            for counts, part in ((right, ours & theirs), (predicted, ours), (actual, theirs)):
-                counts.update(part)
-        scores = {label: 2 * right[label] / (predicted[label] + actual[label]) for label in {*predicted, *actual}}
-        return {"label": [(label, actual[label], scores[label]) for label in sorted(scores)]}
+        both = ((chosen(prediction), row["labels"]) for prediction, row in zip(predictions, rows, strict=True))
+        pairs = (({(label,) for label in ours}, {(label,) for label in theirs}) for ours, theirs in both)
+        return {"label": f1_by_kind(pairs)}

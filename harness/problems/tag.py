@@ -26,6 +26,7 @@ from harness.problems.base import (
     Problem,
     Slice,
     Target,
+    f1_by_kind,
     numbers,
     padded,
     size_of,
@@ -212,10 +213,5 @@ class TagProblem(Problem):
         """F1 of each type of span, with the number of actual spans of it."""
         if metric != "span_f1":
             return {}
-        right, predicted, actual = Counter[str](), Counter[str](), Counter[str]()
-        for tags, row in zip(predictions, rows, strict=True):
-            ours, theirs = spans(tags), spans(row["tags"])
-            for counts, part in ((right, ours & theirs), (predicted, ours), (actual, theirs)):
-                counts.update(type for *_, type in part)
-        scores = {type: 2 * right[type] / (predicted[type] + actual[type]) for type in {*predicted, *actual}}
-        return {"entity type": [(type, actual[type], scores[type]) for type in sorted(scores)]}
+        pairs = ((spans(tags), spans(row["tags"])) for tags, row in zip(predictions, rows, strict=True))
+        return {"entity type": f1_by_kind(pairs)}

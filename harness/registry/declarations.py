@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, overload
 
-from harness.errors import RegistryError
+from harness.errors import RegistryError, did_you_mean
 from harness.registry import finding, source_text
 from harness.registry.fields import check_fields, fits
 from harness.registry.sorts import (
@@ -127,9 +127,10 @@ def _checked(sort: Sort, id: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Options as the fields of an entry; :class:`RegistryError` for an unknown one, or one of
     another type."""
     known = options_of(_ENTRIES[sort])
-    if unknown := set(options) - set(known):
-        raise RegistryError(f"{id}: there is no {', '.join(sorted(unknown))}; it takes {', '.join(known)}")
     for name, value in options.items():
+        if name not in known:
+            advice = did_you_mean(name, known, f"it takes {', '.join(known)}")
+            raise RegistryError(f"{id}: there is no {name}; {advice}")
         if isinstance(value, str) and str(known[name].type).startswith("tuple"):
             raise RegistryError(f"{id}: {name} is one text; a tuple of one is written with a comma: ({value!r},)")
     check_fields(id, _ENTRIES[sort], options)

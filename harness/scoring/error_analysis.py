@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from harness.errors import DataError
 from harness.metrics.units import unit_scores
 from harness.records.outcomes import Outcomes, Slice, numbered, ratio
-from harness.task import Row
+from harness.task import Row, Task, Tier, fingerprint
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from harness.problems.base import Problem, Properties
 
 LENGTHS = (5, 10, 20, 40)
@@ -26,6 +29,20 @@ def known_words(problem: Problem, train: Iterable[Row]) -> frozenset[str]:
     """Words, in lower case, of the rows that a model was trained on; none where rows have no
     texts."""
     return frozenset(word for row in train for word in problem.words(row) or ())
+
+
+def words_trained_on(
+    task: Task, tier: Tier, folder: Path | None, most: int | None, expected: str | None
+) -> frozenset[str] | None:
+    """Words of the training rows with a digest; None where these cannot be read, or are others."""
+    from harness.data.loaded_rows import training_rows
+    from harness.problems import problem
+
+    try:
+        rows = training_rows(task, tier, folder, most).to_list()
+    except (DataError, OSError, ValueError, NotImplementedError):
+        return None
+    return known_words(problem(task.entry.type), rows) if fingerprint(rows) == expected else None
 
 
 def outcomes(

@@ -140,14 +140,6 @@ class _TestData:
 
     @functools.lru_cache  # noqa: B019 - as long as this object, which is as long as its records
     def _training_words(self, most: int | None, expected: str) -> frozenset[str] | None:
-        """Words of a training set; None where it cannot be read or its digest is not the expected
-        one."""
-        from harness.data.loaded_rows import training_rows
-        from harness.problems import problem
-        from harness.scoring.error_analysis import known_words
+        from harness.scoring.error_analysis import words_trained_on
 
-        try:
-            rows = training_rows(self._task, self._tier, self._folder, most).to_list()
-        except (DataError, OSError, ValueError, NotImplementedError):
-            return None
-        return known_words(problem(self.entry.type), rows) if fingerprint(rows) == expected else None
+        return words_trained_on(self._task, self._tier, self._folder, most, expected)

@@ -9,22 +9,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from harness.errors import DataError
 from harness.leaderboard.board import Board
 from harness.leaderboard.comparison import Comparison
 from harness.leaderboard.examples import ExampleReader, adapter
 from harness.leaderboard.pages.error_analysis import mean_slices
 from harness.leaderboard.results import Section
 from harness.metrics import display_info
-from harness.records import Record
 from harness.settings import Limits
-from harness.task import Row, Task, fingerprint
-
-if TYPE_CHECKING:
-    from harness.problems.base import Problem
+from harness.task import Row
 
 
 class Parts(NamedTuple):
@@ -95,18 +89,9 @@ def read_parts(
         return {}
     asked = problem(entry.type)
     record = next(result.ok[0] for _, result in board.results(section, task) if result.group == group)
-    known = _known_words(asked, adapter(entry), record, reader.data_dir)
+    most = Limits.of(record.hyperparameters).labelled
+    known = error_analysis.words_trained_on(
+        adapter(entry), record.tier, reader.data_dir, most, record.data.get("train")
+    )
     found = error_analysis.properties(asked, rows, known)
     return {name: [value(row) for row in rows] for name, (value, _) in found.items()}
-
-
-def _known_words(asked: Problem, task: Task, record: Record, data_dir: Path) -> frozenset[str] | None:
-    """Words of the examples that a record was trained on; None where these are not at hand."""
-    from harness.data.corpus import training_rows
-    from harness.scoring.error_analysis import known_words
-
-    try:
-        rows = training_rows(task, record.tier, data_dir, Limits.of(record.hyperparameters).labelled).to_list()
-    except (DataError, OSError, ValueError, NotImplementedError):
-        return None
-    return known_words(asked, rows) if fingerprint(rows) == record.data.get("train") else None
