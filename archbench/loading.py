@@ -68,9 +68,8 @@ def load(
     """A model that ``archbench run --keep``, or ``run(..., keep=True)``, kept.
 
     ``model``: its folder, its key (its beginning will do) below ``results``, or the record of its
-    cell. ``plugins``: Python
-    files with architectures or task types of your own that it is made of. ``device``: ``cpu`` or
-    ``cuda``; by default a GPU if there is one. No code of the folder is run.
+    cell. ``plugins``: Python files with architectures or task types of your own that it is made of.
+    ``device``: ``cpu`` or ``cuda``; by default a GPU if there is one. No code of the folder is run.
 
     Raises :class:`~harness.errors.UsageError` where no such model, or more than one, is kept;
     :class:`~harness.errors.ModelError` for one that is damaged, of another version of its

@@ -88,10 +88,10 @@ def new_task(
     Looks at every row and writes a TOML file with what it guessed and what it counted. Then
     `archbench run -t ./FILE.toml` runs architectures on it. The file is yours: correct it.
     """
-    columns = {"text": text, "second": second, "label": label}
-    others: dict[Split, Path | None] = {"dev": dev, "test": test}
     from harness.user_data.writing import NOT_RUN
 
+    columns = {"text": text, "second": second, "label": label}
+    others: dict[Split, Path | None] = {"dev": dev, "test": test}
     given = {split: path for split, path in others.items() if path is not None}
     file, warnings = describe(data, columns, group, form, type, given, out)
     if any(warning.startswith(NOT_RUN) for warning in warnings):
