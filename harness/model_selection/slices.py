@@ -58,6 +58,31 @@ class Slices:
         return (*self.choosing, *self.again, self.last)
 
 
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a task that are divided: their places in the file (rows,), and two hashes of each
+    (rows,), for the folds or the choice and for what ends a training. Those of rows that stay
+    together are equal."""
+
+    task: OwnTask
+    folder: Path
+    places: np.ndarray
+    chosen: np.ndarray
+    ended: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def write(self, name: str, train: np.ndarray, dev: np.ndarray, test: np.ndarray) -> Path:
+        """Write the description of a slice of these rows."""
+        return _write(self.task, self.folder, name, self.places, {"train": train, "dev": dev, "test": test})
+
+    def parted(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows to train on, and those that end the training."""
+        is_dev = carved(self.ended[rows], {"dev": DEV}) == 1
+        return rows[~is_dev], rows[is_dev]
+
+
 def slices(task: OwnTask, folder: Path) -> Slices:
     """Write the descriptions of the slices of a task to ``folder``.
 
@@ -77,58 +102,66 @@ def slices(task: OwnTask, folder: Path) -> Slices:
     table = task.read_file("all")
     if task.description.assigned is not None:  # rows that it does not name are left out
         table = table.filter(pa.array(task.splits("all") >= 0))
-    places, rows = table[PLACE].to_numpy(), len(table)
-    hashed = hashes(task.keys(table), CHOOSE)
-    own_splits = not task.description.shares
-    if rows >= FEWEST_SEALED_OF:
-        numbers = task.splits("all")
-        numbers = numbers[numbers >= 0]
-        train, dev, test = (np.flatnonzero(numbers == SPLITS.index(split)) for split in SPLITS)
-        if len(test) >= FEWEST_SEALED:
-            if own_splits and not len(dev):  # train and test alone are a usual way to give them
-                task.table("train")  # which names the split where it has no rows
-                is_dev = carved(hashes(task.keys(table), CONFIRM)[train], {"dev": DEV}) == 1
-                train, dev = train[~is_dev], train[is_dev]
-            learnt, share = train, min(CHOICE, MOST_CHOICE / max(1, len(train)))
-            held = carved(hashed[train], {"test": share}) == 1
-            chosen_by, rest = train[held], train[~held]
-            drawn = hashes(task.keys(table), CONFIRM)[rest].argsort(kind="stable")[:MOST_TRAIN]
-            train = np.sort(rest[drawn])
-            choosing = _write(task, folder, "choice", places, {"train": train, "dev": dev, "test": chosen_by})
-            known = np.sort(np.concatenate([train, chosen_by]))  # once the choice is made, these are for training too
-            sealed = _write(task, folder, "sealed", places, {"train": known, "dev": dev, "test": test})
-            part = f" (of {len(rest):,})" if len(train) < len(rest) else ""
-            words = (
-                f"{rows:,} rows: {len(train):,} for training{part}, {len(dev):,} to end it, {len(chosen_by):,} to"
-                f" choose by, and {len(test):,} sealed until the choice is made."
-            )
-            parts_again: list[Path] = []
-            if share == CHOICE:  # more rows to choose by tell enough
-                quarter_of = _in_parts(hashed[learnt], round(1 / CHOICE))
-                for quarter in range(2, 1 + round(1 / CHOICE)):  # the first chooses already
-                    others, own = learnt[quarter_of != quarter], learnt[quarter_of == quarter]
-                    split: Mapping[Split, np.ndarray] = {"train": others, "dev": dev, "test": own}
-                    if len(own):  # else no group was small enough for it
-                        parts_again.append(_write(task, folder, f"again_{quarter}", places, split))
-            return Slices((choosing,), sealed, True, rows, len(train), words, tuple(parts_again))
-    fold_of = _in_parts(hashed, FOLDS)
-    again = hashes(task.keys(table), CONFIRM)
-    folds = []
-    for fold in range(1, FOLDS + 1):
-        inside, outside = np.flatnonzero(fold_of == fold), np.flatnonzero(fold_of != fold)
-        is_dev = carved(again[outside], {"dev": DEV}) == 1
-        of_fold: Mapping[Split, np.ndarray] = {"train": outside[~is_dev], "dev": outside[is_dev], "test": inside}
-        folds.append(_write(task, folder, f"fold_{fold}", places, of_fold))
-        if fold == 1:
-            last = _write(task, folder, "whole", places, of_fold)
-    why = f"below {FEWEST_SEALED_OF:,}" if rows < FEWEST_SEALED_OF else f"fewer than {FEWEST_SEALED} would be sealed"
+    chosen, ended = (hashes(task.keys(table), seed) for seed in (CHOOSE, CONFIRM))
+    rows = _Rows(task, folder, table[PLACE].to_numpy(), chosen, ended)
+    if len(rows) < FEWEST_SEALED_OF:
+        return _folds(rows, f"below {FEWEST_SEALED_OF:,}")
+    return _sealed(rows) or _folds(rows, f"fewer than {FEWEST_SEALED} would be sealed")
+
+
+def _sealed(rows: _Rows) -> Slices | None:
+    """Slices with the test of the description sealed; None where that is too small."""
+    task = rows.task
+    numbers = task.splits("all")
+    numbers = numbers[numbers >= 0]
+    learnt, dev, test = (np.flatnonzero(numbers == SPLITS.index(split)) for split in SPLITS)
+    if len(test) < FEWEST_SEALED:
+        return None
+    if not task.description.shares and not len(dev):  # train and test alone are a usual way to give them
+        task.table("train")  # which names the split where it has no rows
+        learnt, dev = rows.parted(learnt)
+    share = min(CHOICE, MOST_CHOICE / max(1, len(learnt)))
+    held = carved(rows.chosen[learnt], {"test": share}) == 1
+    chosen_by, rest = learnt[held], learnt[~held]
+    train = np.sort(rest[rows.ended[rest].argsort(kind="stable")[:MOST_TRAIN]])
+    choosing = rows.write("choice", train, dev, chosen_by)
+    # Once the choice is made, the rows that it fell by are for training too.
+    sealed = rows.write("sealed", np.sort(np.concatenate([train, chosen_by])), dev, test)
+    again = _other_quarters(rows, learnt, dev) if share == CHOICE else ()  # more rows to choose by tell enough
+    part = f" (of {len(rest):,})" if len(train) < len(rest) else ""
     words = (
-        f"{rows:,} rows, {why}: nothing is sealed, but each row is scored by a model that was trained without it"
+        f"{len(rows):,} rows: {len(train):,} for training{part}, {len(dev):,} to end it, {len(chosen_by):,} to choose"
+        f" by, and {len(test):,} sealed until the choice is made."
+    )
+    return Slices((choosing,), sealed, True, len(rows), len(train), words, again)
+
+
+def _other_quarters(rows: _Rows, learnt: np.ndarray, dev: np.ndarray) -> tuple[Path, ...]:
+    """Slices of which each has another quarter of the rows for training as its test; the first
+    chooses already."""
+    quarters = round(1 / CHOICE)
+    quarter_of = _in_parts(rows.chosen[learnt], quarters)
+    return tuple(
+        rows.write(f"again_{quarter}", learnt[quarter_of != quarter], dev, learnt[quarter_of == quarter])
+        for quarter in range(2, 1 + quarters)
+        if np.any(quarter_of == quarter)  # else no group was small enough for it
+    )
+
+
+def _folds(rows: _Rows, why: str) -> Slices:
+    """Slices of a cross-validation, with the reason why nothing is sealed."""
+    fold_of = _in_parts(rows.chosen, FOLDS)
+    parts = [
+        (*rows.parted(np.flatnonzero(fold_of != fold)), np.flatnonzero(fold_of == fold)) for fold in range(1, FOLDS + 1)
+    ]
+    folds = tuple(rows.write(f"fold_{fold}", *part) for fold, part in enumerate(parts, 1))
+    words = (
+        f"{len(rows):,} rows, {why}: nothing is sealed, but each row is scored by a model that was trained without it"
         f" (cross-validation, {FOLDS} parts)."
     )
-    if own_splits:
+    if not rows.task.description.shares:
         words += " The splits that the file gives are not used."
-    return Slices(tuple(folds), last, False, rows, int((~is_dev).sum()), words)
+    return Slices(folds, rows.write("whole", *parts[0]), False, len(rows), len(parts[-1][0]), words)
 
 
 def _check_place(task: OwnTask, folder: Path) -> None:
