@@ -280,9 +280,11 @@ def _columns(looked: Looked) -> str:
     return f"its columns are {', '.join(str(each.column) for each in looked.columns):.300}"
 
 
-def _candidates(
-    looked: Looked, asked: Mapping[str, Column], type: str | None
-) -> Iterator[tuple[str, dict[str, Column | None]]]:
+Guesses = Iterator[tuple[str, dict[str, Column | None]]]
+"""Types of tasks with their columns."""
+
+
+def _candidates(looked: Looked, asked: Mapping[str, Column], type: str | None) -> Guesses:
     """Types of tasks with their columns, the most telling first, at last the ``type`` that the user
     names; None for a part that is not there."""
     if type == "multilabel":  # labels in one cell look like classes
@@ -308,60 +310,75 @@ def roles(type: str) -> dict[str, str]:
     return dict(zip(("text", "second"), inputs, strict=False)) | dict(zip(("label",), answers, strict=False))
 
 
-def _by_contents(looked: Looked, asked: Mapping[str, Column]) -> Iterator[tuple[str, dict[str, Column | None]]]:
+def _by_contents(looked: Looked, asked: Mapping[str, Column]) -> Guesses:
     """Types of tasks with their columns by what stands in them."""
-    first_of = looked.first_of
     if looked.source.format_of(looked.path) == "conll":
         last = looked.columns[-1].column
         yield "tag", {"text": asked.get("text", 1), "tags": asked.get("label", last if last != 1 else None)}
         return
     audio = next((each.column for each in looked.columns if each.recordings == each.filled > 0), None)
     if audio is not None:
-        label = asked.get("label") or first_of(LABELS, lambda each: each.classes >= 2)
-        words = asked.get("text") or first_of(TRANSCRIPTS)
-        others = [each.column for each in looked.columns if each.column != audio]
-        if label is None and words is None and len(others) == 1:
-            label, words = (others[0], None) if looked.named(others[0]).classes >= 2 else (None, others[0])
-        yield "classify", {"audio": audio, "label": label}
-        yield "transcribe", {"audio": audio, "transcript": words}
+        yield from _of_recordings(looked, asked, audio)
         return
-    lists = [each for each in looked.columns if each.lists == each.filled > 0]
-    if lists:
-        words = asked.get("text") or first_of(TOKENS, lists.__contains__)
-        tags = asked.get("label") or first_of(TAGS, lambda each: each in lists and each.column != words)
-        if {words, tags} <= {each.column for each in lists}:
-            yield "tag", {"text": words, "tags": tags}
-        sets = _label_sets(looked, asked)
-        if any(each.column == sets["labels"] for each in lists):
-            yield "multilabel", sets
+    yield from _of_lists(looked, asked)
     if not asked:
         yield "extract", _by_name(looked, asked, "extract")
+    yield from _of_texts(looked, asked)
+
+
+def _of_recordings(looked: Looked, asked: Mapping[str, Column], audio: Column) -> Guesses:
+    label = asked.get("label") or looked.first_of(LABELS, lambda each: each.classes >= 2)
+    words = asked.get("text") or looked.first_of(TRANSCRIPTS)
+    others = [each.column for each in looked.columns if each.column != audio]
+    if label is None and words is None and len(others) == 1:
+        label, words = (others[0], None) if looked.named(others[0]).classes >= 2 else (None, others[0])
+    yield "classify", {"audio": audio, "label": label}
+    yield "transcribe", {"audio": audio, "transcript": words}
+
+
+def _of_lists(looked: Looked, asked: Mapping[str, Column]) -> Guesses:
+    """Types of which a cell holds several words or labels."""
+    lists = [each for each in looked.columns if each.lists == each.filled > 0]
+    if not lists:
+        return
+    words = asked.get("text") or looked.first_of(TOKENS, lists.__contains__)
+    tags = asked.get("label") or looked.first_of(TAGS, lambda each: each in lists and each.column != words)
+    if {words, tags} <= {each.column for each in lists}:
+        yield "tag", {"text": words, "tags": tags}
+    sets = _label_sets(looked, asked)
+    if any(each.column == sets["labels"] for each in lists):
+        yield "multilabel", sets
+
+
+def _of_texts(looked: Looked, asked: Mapping[str, Column]) -> Guesses:
+    """Types of texts, or of pairs of them, with a label or a score."""
     one, two = _pair(looked, asked)
     taken = {one, two}
-    label = asked.get("label") or first_of(LABELS, lambda each: each.classes >= 2 and each.column not in taken)
-    if label is None and None not in taken:
-        label = _fewest(looked, taken)
-    score = asked.get("label") or first_of(SCORES, lambda each: each.is_number and each.column not in taken)
-    pair: dict[str, Column | None] = {"first": one, "second": two}
+    label = asked.get("label") or looked.first_of(LABELS, lambda each: each.classes >= 2 and each.column not in taken)
+    score = asked.get("label") or looked.first_of(SCORES, lambda each: each.is_number and each.column not in taken)
     if one is not None and two is not None:
-        if (
-            label is not None
-            and set(looked.named(label).values or ()) == {"0", "1"}
-            and looked.named(one).each >= RANKED
-        ):
-            yield "rank", {**pair, "label": label, "group": one}
-        if label is not None and looked.named(label).classes:
-            yield "match", {**pair, "label": label}
-        if score is not None and looked.named(score).is_number:
-            yield "regress_pair", {**pair, "score": score}
-    usual = first_of(NAMES["text"], lambda each: each.column != label and not each.is_number)
+        label = label or _fewest(looked, taken)
+        yield from _of_pair(looked, one, two, label, score)
+    usual = looked.first_of(NAMES["text"], lambda each: each.column != label and not each.is_number)
     text = asked.get("text") or usual or _longest(looked, label)
     label = label or _fewest(looked, {text})
     if label is not None and (looked.named(label).classes or asked.get("label")):
-        several = looked.named(label).is_number and not looked.named(label).classes
-        yield ("regress", {"text": text, "score": label}) if several else ("classify", {"text": text, "label": label})
-        yield ("classify", {"text": text, "label": label})
+        if looked.named(label).is_number and not looked.named(label).classes:
+            yield "regress", {"text": text, "score": label}
+        yield "classify", {"text": text, "label": label}
     yield "regress", {"text": text, "score": score}
+
+
+def _of_pair(looked: Looked, one: Column, two: Column, label: Column | None, score: Column | None) -> Guesses:
+    pair: dict[str, Column | None] = {"first": one, "second": two}
+    if label is not None:
+        right_or_wrong = set(looked.named(label).values or ()) == {"0", "1"}
+        if right_or_wrong and looked.named(one).each >= RANKED:
+            yield "rank", {**pair, "label": label, "group": one}
+        if looked.named(label).classes:
+            yield "match", {**pair, "label": label}
+    if score is not None and looked.named(score).is_number:
+        yield "regress_pair", {**pair, "score": score}
 
 
 def _label_sets(looked: Looked, asked: Mapping[str, Column]) -> dict[str, Column | None]:
