@@ -14,6 +14,7 @@ from pathlib import Path
 
 from harness import registry
 from harness.errors import UsageError
+from harness.registry.sorts import ROOT as _ROOT
 
 TASKS = {
     "text": "sst2",
@@ -36,7 +37,6 @@ KINDS = (*TASKS, "task")
 TEMPLATES = Path(__file__).with_name("templates")
 TYPES = tuple(sorted(path.stem.removeprefix("task_") for path in TEMPLATES.glob("task_*.py")))
 """Task types that there is a template for."""
-_ROOT = Path(__file__).resolve().parents[2]
 
 CONTRACT_TEST = """
 

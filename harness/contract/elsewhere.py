@@ -20,13 +20,13 @@ import numpy as np
 from harness import registry
 from harness.contract.base import Broken
 from harness.contract.model_case import evidence
+from harness.registry.sorts import ROOT
 from harness.saved_models.model import TrainedModel, load
 from harness.task import Row, Tier, fingerprint
 
 OTHER_HASHES = "in another process, where texts have other hashes and sets another order,"
 """Beginning of what is told of a difference."""
 BYTES = "base64"
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def evidence_of(folder: str, rows: Sequence[Row]) -> list[Any]:

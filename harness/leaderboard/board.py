@@ -26,7 +26,6 @@ from harness.records.code_digest import made_by_other_code
 from harness.records.groups import SMOKE, Group
 from harness.records.official_test import other_test_size
 
-ROOT = Path(__file__).resolve().parents[2]
 FLOOR = "floor"
 """Kind of the answers that need no model. They are shown, and never ranked."""
 

@@ -25,6 +25,7 @@ from harness.records.cell import Cell
 from harness.records.provenance import own_version
 from harness.records.record import Record
 from harness.registry import ArchitectureEntry, Entry, TaskEntry
+from harness.registry.sorts import ROOT as _ROOT
 from harness.registry.source_text import is_decorator
 from harness.task import SUPPORTING_FACTS
 
@@ -33,7 +34,6 @@ HARNESS = 2
 scores of the tests tell. A stricter choice of the learning rate left it at 2: the records that it
 could concern were made again (results/CHANGELOG.md)."""
 
-_ROOT = Path(__file__).resolve().parents[2]
 _OWN = ("architectures", "tasks")
 _FOR_PAGES = (
     "name",

@@ -21,8 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-_ROOT = Path(__file__).resolve().parents[2]
-
+from harness.registry.sorts import ROOT as _ROOT
 
 _PACKAGES = ("torch", "pytorch-lightning", "datasets", "evaluate", "mlflow", "numpy", "numba")
 

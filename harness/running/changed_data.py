@@ -18,12 +18,11 @@ from harness.errors import DataError, ModelError
 from harness.files import taking_the_place_of
 from harness.records import Cell, Record
 from harness.registry import TaskEntry
+from harness.registry.sorts import ROOT
 from harness.saved_models.folder import describe
 from harness.saved_models.storage import MODELS
 from harness.settings import Limits
 from harness.task import DataName, Tier
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 class DataFolder:

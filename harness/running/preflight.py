@@ -19,7 +19,8 @@ from harness.errors import DataError, RegistryError, UnknownName
 from harness.files import taking_the_place_of
 from harness.metrics import info
 from harness.registry import TaskEntry
-from harness.running.changed_data import ROOT, code_digest
+from harness.registry.sorts import ROOT
+from harness.running.changed_data import code_digest
 from harness.running.fitting import no_data, tier_of
 from harness.task import Tier
 

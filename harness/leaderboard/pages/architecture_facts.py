@@ -7,10 +7,10 @@ import dataclasses
 import re
 from pathlib import Path
 
-from harness.leaderboard.board import ROOT
 from harness.leaderboard.setting_words import in_words
 from harness.leaderboard.unregistered import is_installed
 from harness.registry import ArchitectureEntry
+from harness.registry.sorts import ROOT
 from harness.settings import Recipe
 
 SOURCE_TEXTS = {

@@ -29,6 +29,7 @@ import psutil
 from harness.errors import RecordError
 from harness.records import Cell, Record, Status, Store, now
 from harness.records.provenance import usable_cores
+from harness.registry.sorts import ROOT
 from harness.running.engines.loop import carry_out, failure_record, stamp, write_or_warn
 from harness.running.orphans import adopt_orphans, end_with_parent, kill_orphans, let_the_server_end
 from harness.running.ruler import have_ruler, wants_ruler
@@ -141,7 +142,7 @@ def forking(threads: int) -> Iterator[ForkServerContext]:
     }
     # A folder of the user's that is called harness would be found first where the run was started.
     fixed = single | {"PYTHONHASHSEED": "0", "PYTHONSAFEPATH": "1"}
-    path = os.pathsep.join(filter(None, (str(Path(__file__).resolve().parents[3]), os.environ.get("PYTHONPATH"))))
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     variables, main = dict(os.environ), sys.modules["__main__"].__dict__
     origin: dict[str, Any] = {name: main[name] for name in ("__file__", "__spec__") if name in main}
     main.pop("__file__", None)
