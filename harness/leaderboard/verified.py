@@ -6,8 +6,9 @@ import csv
 import functools
 import tomllib
 
-from harness.leaderboard.board import ROOT, Board
+from harness.leaderboard.board import Board
 from harness.leaderboard.unregistered import is_installed
+from harness.registry.sorts import ROOT
 
 WORDS = {
     "learns": "At its default size it learns its small generated task",
