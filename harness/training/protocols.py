@@ -46,9 +46,7 @@ def training(protocol: str, architecture: ArchitectureEntry, task: TaskEntry, bu
         min_steps=budget.min_steps,
         dropout=task.dropout,
     )
-    settings = {"smoke": SMOKE, "equal": equal, "paper": architecture.recipe_on(task.type)}
-    PROTOCOLS[protocol]
-    return settings[protocol]
+    return Named("protocol", smoke=SMOKE, equal=equal, paper=architecture.recipe_on(task.type))[protocol]
 
 
 def view_settings(protocol: str, task: TaskEntry, words: bool) -> dict[str, Any]:

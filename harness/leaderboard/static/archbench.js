@@ -138,7 +138,7 @@ window.archbench = (() => {
 
   /** A check box in each row with outcomes; two of them lead to the page that compares. */
   const tickable = (table, controls) => {
-    const link = element("a", { class: "ticked", hidden: "" }, "");
+    const link = element("a", { hidden: "" }, "");
     const ticked = [];
     const tell = () => {
       link.hidden = ticked.length < 2;
