@@ -93,7 +93,7 @@ class FittedCase(Case):
             yield "reordering or parting the rows changes nothing", self.order
             yield from self.of_odd_texts()
         if learning:
-            if not self.cls.transductive:
+            if not self.cls.transductive and not self.entry.shipped:
                 yield "answers the same in another process", self.elsewhere
             yield "beats the floor on its mini task", self.learns
             yield "learns from train alone", self.learns_from_train

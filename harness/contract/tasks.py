@@ -102,13 +102,17 @@ class _TierChecks:
         return "; ".join([*other.values(), "records will be partial"]) if other else ""
 
     def same_again(self) -> str:
+        # Ours are read by cells and commands with other hashes all the time, and digests compared.
+        there = {} if self.entry.shipped else elsewhere("fingerprints_of", self.entry.id, self.tier, self.folder)
         for split, rows in self.rows.items():
             again = self.task.load(split, self.tier, self.folder).to_list()
             require(
                 fingerprint(again) == fingerprint(rows), f"{split} differs: fix the seed, and sort what has no order"
             )
-            there = elsewhere("fingerprint_of", self.entry.id, split, self.tier, self.folder)
-            require(there == fingerprint(rows), f"{OTHER_HASHES} {split} differs: sort what has no order")
+            require(
+                there.get(split, fingerprint(rows)) == fingerprint(rows),
+                f"{OTHER_HASHES} {split} differs: sort what has no order",
+            )
         return ""
 
     def readable(self) -> str:
