@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from harness.contract.base import Broken
 from harness.contract.model_case import evidence
 from harness.registry.sorts import ROOT
 from harness.saved_models.model import TrainedModel, load
-from harness.task import Row, Split, Tier, fingerprint
+from harness.task import Row
 
 OTHER_HASHES = "in another process, where texts have other hashes and sets another order,"
 """Beginning of what is told of a difference."""
@@ -39,13 +39,6 @@ def evidence_of(folder: str, rows: Sequence[Row]) -> list[Any]:
 def answers_of(folder: str, rows: Sequence[Row]) -> list[Any]:
     """The answers of a kept system to some rows."""
     return [answer["prediction"] for answer in load(Path(folder)).answers(rows)]
-
-
-def fingerprints_of(task: str, tier: Tier, folder: str | None) -> dict[str, str]:
-    """The digests of the rows of a task, by split."""
-    entry = registry.entry("tasks", task)
-    adapter, place = registry.load(entry)(entry), folder and Path(folder)
-    return {split: fingerprint(adapter.load(split, tier, place).to_list()) for split in get_args(Split)}
 
 
 def elsewhere(question: str, *given: Any) -> Any:
@@ -86,7 +79,7 @@ def main() -> None:
         json.dump(QUESTIONS[question](*given), answers)
 
 
-QUESTIONS = {function.__name__: function for function in (evidence_of, answers_of, fingerprints_of)}
+QUESTIONS = {function.__name__: function for function in (evidence_of, answers_of)}
 
 if __name__ == "__main__":
     main()
