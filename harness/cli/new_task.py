@@ -88,6 +88,7 @@ def new_task(
     Looks at every row and writes a TOML file with what it guessed and what it counted. Then
     `archbench run -t ./FILE.toml` runs architectures on it. The file is yours: correct it.
     """
+    from harness.model_selection.evidence import to_begin_with
     from harness.user_data.writing import NOT_RUN
 
     columns = {"text": text, "second": second, "label": label}
@@ -97,32 +98,10 @@ def new_task(
     if any(warning.startswith(NOT_RUN) for warning in warnings):
         print(f"{file}\nnext: correct it, or the data")
         return
+    [task] = (each for each in registry.declared(file) if isinstance(each, registry.TaskEntry))
     name = str(file) if file.is_absolute() else f"./{file}"
-    command = f"archbench run -a {','.join(_to_begin_with(file))} -t {shlex.quote(name)} --protocol equal"
+    command = f"archbench run -a {','.join(to_begin_with(task))} -t {shlex.quote(name)} --protocol equal"
     print(f"{file}\nnext: look at it, then\n  {command}")
-
-
-def _to_begin_with(file: Path) -> list[str]:
-    """Two architectures that fit a task and read the most rows a second, such as have learnt a task
-    of its type before."""
-    from harness.model_selection.evidence import lines
-    from harness.running import grid
-    from harness.running.estimate import measured_speeds
-    from harness.running.fitting import loadable, reason_to_skip
-    from harness.settings import FULL
-    from harness.user_data.description import entry
-
-    id, options = entry(file)
-    task = registry.TaskEntry(id=id, file=file.resolve(), class_name="OwnTask", **options)
-    known = {line.architecture for line in lines() if line.type == task.type and line.budget == FULL}
-    speeds, found = measured_speeds(), list[str]()
-    chosen = [each for each in registry.entries("architectures").values() if each.kind != "floor" and not each.sees]
-    for each in sorted(chosen, key=lambda each: (each.id not in known, bool(each.parents), -speeds.get(each.id, 0.0))):
-        if loadable([each])[0] and reason_to_skip(each, task, grid.hyperparameters(each)) is None:
-            found.append(each.id)
-            if len(found) == 2:
-                break
-    return found
 
 
 def describe(

@@ -9,7 +9,13 @@ from harness.contract.base import Broken, Check
 from harness.contract.process import Watch
 from harness.errors import ContractError
 from harness.problems.base import Problem
+from harness.saved_models.folder import Origin
 from harness.task import Row
+
+
+def of_no_cell(**hyperparameters: Any) -> Origin:
+    """The origin of a model that is kept for a check."""
+    return Origin(key="", cell={"hyperparameters": hyperparameters}, data={}, predictions=None)
 
 
 class Case:

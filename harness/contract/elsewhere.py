@@ -20,7 +20,7 @@ import numpy as np
 from harness import registry
 from harness.contract.base import Broken
 from harness.contract.model_case import evidence
-from harness.registry.sorts import ROOT
+from harness.running.preflight import of_its_own
 from harness.saved_models.model import TrainedModel, load
 from harness.task import Row
 
@@ -44,13 +44,13 @@ def answers_of(folder: str, rows: Sequence[Row]) -> list[Any]:
 def elsewhere(question: str, *given: Any) -> Any:
     """The result of a function of this module in such a process, as JSON holds it;
     :class:`Broken` where it fails."""
-    path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
+    command, variables = of_its_own(__name__)
     seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
     done = subprocess.run(
-        [sys.executable, "-P", "-m", __name__],
+        command,
         input=json.dumps([registry.plugin_files(), question, given], default=_plain).encode(),
         capture_output=True,
-        env=os.environ | {"PYTHONPATH": path, "PYTHONHASHSEED": seed},
+        env=variables | {"PYTHONHASHSEED": seed},
         check=False,
     )
     if done.returncode:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from harness import registry
 from harness.contract.base import NOT_FLIPPED, Broken, Check, Flipped, floor_score, require
-from harness.contract.case import Case
+from harness.contract.case import Case, of_no_cell
 from harness.contract.elsewhere import OTHER_HASHES, elsewhere
 from harness.contract.imports import again
 from harness.contract.process import require_obeyed, seeds_given
@@ -24,7 +24,7 @@ from harness.kinds import Estimator, made
 from harness.metrics import CLEARLY, above, better, score
 from harness.problems import problem
 from harness.registry import ArchitectureEntry, TaskEntry
-from harness.saved_models.folder import Origin, Part
+from harness.saved_models.folder import Part
 from harness.saved_models.model import fitted_model
 from harness.saved_models.values import packed, unpacked
 from harness.task import Row
@@ -238,8 +238,7 @@ class FittedCase(Case):
     def elsewhere(self) -> None:
         """The fitted system is kept, and asked where texts have other hashes."""
         part = Part(architecture=self.entry.id, version=self.entry.version, settings=self.settings)
-        origin = Origin(key="", cell={"hyperparameters": {}}, data={}, predictions=None)
-        kept = fitted_model(origin, self.task.entry.type, part, self.first.estimator, self.train[0])
+        kept = fitted_model(of_no_cell(), self.task.entry.type, part, self.first.estimator, self.train[0])
         with tempfile.TemporaryDirectory(prefix="archbench-check-") as folder:
             kept.write(Path(folder) / "model")
             there = elsewhere("answers_of", Path(folder) / "model", self.hidden)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from harness import registry
-from harness.contract.case import Case
+from harness.contract.case import Case, of_no_cell
 from harness.contract.imports import again
 from harness.data.companions import companions_of
 from harness.data.corpus import Corpus, Split
@@ -24,7 +24,7 @@ from harness.ragged import Columns
 from harness.registry import ArchitectureEntry, TaskEntry
 from harness.running import grid
 from harness.running.assembly import unwrapped
-from harness.saved_models.folder import Origin, Part
+from harness.saved_models.folder import Part
 from harness.saved_models.model import TrainedModel, trained_model
 from harness.settings import TrainingSettings
 from harness.task import Row
@@ -204,7 +204,7 @@ class ModelCase(Case):
             for entry, settings in ((wrapped, self.settings), (self.entry, self.given))
         ]
         return trained_model(
-            Origin(key="", cell={"hyperparameters": {"inputs": dict(self.inputs)}}, data={}, predictions=None),
+            of_no_cell(inputs=dict(self.inputs)),
             self.task.entry.type,
             parts[0],
             parts[1] if self.regime is not None else None,

@@ -101,8 +101,8 @@ def choose(tried: Sequence[Tried], metric: str, store: Store, rows: int, wish: W
     found = _scored(tried, metric, store)
     floor = max((each.score for each in found if each.tried.is_floor), key=quality, default=None)
     judged = [(each, floor is not None and not each.tried.is_floor and _at(each, floor, metric)) for each in found]
-    above = [each for each, at_floor in judged if not each.tried.is_floor and not at_floor]
-    p_values = dict(zip(map(id, above), _behind(above, metric, store), strict=True))
+    learnt = [each for each, at_floor in judged if not each.tried.is_floor and not at_floor]
+    p_values = dict(zip(map(id, learnt), _behind(learnt, metric, store), strict=True))
     shown = tuple(
         Scored(each.tried, each.score, each.interval, p_values.get(id(each)), at_floor) for each, at_floor in judged
     )

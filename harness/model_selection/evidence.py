@@ -15,6 +15,9 @@ from typing import NamedTuple
 from harness import registry
 from harness.model_selection.candidates import Candidate
 from harness.registry import TaskEntry
+from harness.running.estimate import measured_speeds
+from harness.running.fitting import loadable, reason_to_skip
+from harness.running.grid import hyperparameters
 from harness.settings import FULL, Budget
 from harness.task import Row
 from harness.views.base import words_of
@@ -148,6 +151,20 @@ def expected(like: Likeness, evidence: Iterable[Line]) -> tuple[dict[str, float]
             total[0] += 2.0**-distance * (line.score - worst) / (best - worst)
             total[1] += 2.0**-distance
     return {id: place / weight for id, (place, weight) in sums.items()}, [name for _, name in sorted(near)]
+
+
+def to_begin_with(task: TaskEntry) -> list[str]:
+    """Two architectures that fit a task and read the most rows a second, such as have learnt a task
+    of its type before."""
+    known = {line.architecture for line in lines() if line.type == task.type and line.budget == FULL}
+    speeds, found = measured_speeds(), list[str]()
+    chosen = [each for each in registry.entries("architectures").values() if each.kind != "floor" and not each.sees]
+    for each in sorted(chosen, key=lambda each: (each.id not in known, bool(each.parents), -speeds.get(each.id, 0.0))):
+        if loadable([each])[0] and reason_to_skip(each, task, hyperparameters(each)) is None:
+            found.append(each.id)
+            if len(found) == 2:
+                break
+    return found
 
 
 def ordered(candidates: Sequence[Candidate], like: Likeness, evidence: Iterable[Line]) -> Order:

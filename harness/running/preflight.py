@@ -89,14 +89,14 @@ def ask(
         "tier": tier,
         "folder": folder and str(folder),
     }
-    path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
     seconds = timeout and timeout * len(tasks)
+    command, variables = of_its_own(module)
     try:
         done = subprocess.run(
-            [sys.executable, "-P", "-m", module],
+            command,
             input=json.dumps(asked).encode(),
             stdout=subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": path},
+            env=variables,
             timeout=seconds,
             check=False,
         )
@@ -105,6 +105,13 @@ def ask(
         output, end = error.stdout or b"", f"was still going on after {seconds:g} s (--timeout)"
     answers = [json.loads(line) for line in output.splitlines(keepends=True) if line.endswith(b"\n")]
     return {answer.pop("task"): answer for answer in answers}, end
+
+
+def of_its_own(module: str) -> tuple[list[str], dict[str, str]]:
+    """The command and the variables of a process for a module, which can import what this one
+    can."""
+    path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
+    return [sys.executable, "-P", "-m", module], os.environ | {"PYTHONPATH": path}
 
 
 def training_sizes(tasks: Sequence[TaskEntry], folder: Path) -> dict[str, int]:

@@ -18,11 +18,11 @@ from harness.errors import DataError, UsageError
 from harness.files import write_whole
 from harness.task import Split
 from harness.user_data import raw_tables
-from harness.user_data.description import SHARES, Column, Source, entry, file_of, id_of
+from harness.user_data.description import SHARES, Column, Source, file_of, id_of
 from harness.user_data.inspection import Looked, guess, id_column, list_in, look, split_column
 from harness.user_data.splits import hashes
 from harness.user_data.table import MAY_BE_MISSING
-from harness.user_data.task import SPLITS, OwnTask, class_of, contents, values_of
+from harness.user_data.task import SPLITS, OwnTask, contents, values_of
 from harness.user_data.text import lines as numbered_lines
 
 SHOWN = 20
@@ -215,8 +215,8 @@ def _of_cells(looked: Looked, type: str, columns: Mapping[str, Column]) -> list[
 
 def _counted(file: Path) -> tuple[list[str], list[str]]:
     """Counts of the splits of a description, and warnings, in words."""
-    id, options = entry(file)
-    task = class_of(file)(registry.TaskEntry(id=id, file=file, class_name="OwnTask", **options))
+    [entry] = registry.declared(file)
+    task = registry.load(entry)(entry)
     rows = sum(len(task.read_file(place)) for place in task.description.places)
     tables: dict[Split, pa.Table] = {}
     warnings = []

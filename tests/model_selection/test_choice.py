@@ -182,26 +182,26 @@ def test_nothing_is_recommended_by_fewer_than_100_rows(choice):
     assert names(found.leading) == ["bilstm"]
 
 
-def test_a_metric_that_is_no_mean_over_rows_has_no_test(store):
-    """A correlation of all rows: the best alone is in front, without an interval."""
+def without_outcomes(store: Store, metric: str, **scores: float) -> list[Tried]:
+    """Architectures with a score of a metric that is no mean over rows."""
     tried = []
-    for id, score in (("bilstm", 0.9), ("dan", 0.8), ("floor_mean", 0.0)):
-        made = record(id, score={"pearson": score}, main_metric="pearson", seconds={"total": 1.0})
+    for id, score in scores.items():
+        made = record(id, score={metric: score}, main_metric=metric, seconds={"total": 1.0})
         store.write(made)
         tried.append(Tried(registry.entry("architectures", id), (made,)))
-    found = choose(tried, "pearson", store, 1000)
+    return tried
+
+
+def test_a_metric_that_is_no_mean_over_rows_has_no_test(store):
+    """A correlation of all rows: the best alone is in front, without an interval."""
+    found = choose(without_outcomes(store, "pearson", bilstm=0.9, dan=0.8, floor_mean=0.0), "pearson", store, 1000)
     assert names(found.leading) == ["bilstm"]
     assert all(each.interval is None for each in found.rows) and not found.tested
 
 
 def test_a_hair_above_the_floor_is_no_lead_where_chance_cannot_be_asked(store):
     """By macro F1 one was recommended, and handed over, that accuracy has at the floor."""
-    tried = []
-    for id, score in (("bilstm", 0.52), ("dan", 0.51), ("floor_mean", 0.5)):
-        made = record(id, score={"macro_f1": score}, main_metric="macro_f1", seconds={"total": 1.0})
-        store.write(made)
-        tried.append(Tried(registry.entry("architectures", id), (made,)))
-    found = choose(tried, "macro_f1", store, 1000)
+    found = choose(without_outcomes(store, "macro_f1", bilstm=0.52, dan=0.51, floor_mean=0.5), "macro_f1", store, 1000)
     assert (found.leading, found.recommended, found.tested) == ((), None, False)
     assert [each.at_floor for each in found.rows] == [True, True, False]
 
