@@ -22,6 +22,9 @@ class Case:
     """An architecture on one mini task."""
 
     problem: Problem
+    can_be_kept = False
+    """True once what is kept of the system was seen to answer as it does; asked elsewhere, one that
+    does not would fail for the same reason."""
 
     def checks(self, learning: bool) -> Iterator[tuple[str, Check]]:
         """Names and bodies of the checks, in the order in which they are to run; with or without

@@ -93,7 +93,7 @@ class FittedCase(Case):
             yield "reordering or parting the rows changes nothing", self.order
             yield from self.of_odd_texts()
         if learning:
-            if not self.cls.transductive and not self.entry.shipped:
+            if self.can_be_kept and not self.entry.shipped:  # a process costs seconds
                 yield "answers the same in another process", self.elsewhere
             yield "beats the floor on its mini task", self.learns
             yield "learns from train alone", self.learns_from_train
@@ -234,6 +234,7 @@ class FittedCase(Case):
             self.predict(restored, self.hidden) == self.first.predictions,
             "restored by restore_fitted from what fitted_state gave, it predicts otherwise",
         )
+        self.can_be_kept = True
 
     def elsewhere(self) -> None:
         """The fitted system is kept, and asked where texts have other hashes."""

@@ -85,7 +85,7 @@ class TrainedCase(LearningCase):
         if learning:
             yield "its operations can be counted", self.operations
             yield "overfits 8 examples", self.overfits
-            if self.repeatable and not self.entry.shipped:  # a process costs seconds
+            if self.can_be_kept and not self.entry.shipped:  # a process costs seconds
                 yield "answers the same in another process", self.elsewhere
             yield "beats the floor on its mini task", self.learns
             yield "learns from train alone", self.learns_from_train
@@ -307,6 +307,7 @@ class TrainedCase(LearningCase):
                 isinstance(said, float) or said == wanted,
                 f"after loading, the prediction beside its probabilities is {said!r:.60}, without them {wanted!r:.60}",
             )
+        self.can_be_kept = True
 
     def elsewhere(self) -> None:
         """A kept model is asked where texts have other hashes."""

@@ -69,7 +69,7 @@ def test_it_is_loaded_by_our_module_and_mlflows_server_answers(tmp_path: Path) -
     record = kept_cell("avg_vectors", "sst2", tmp_path / "results")
     results, uri = Store(tmp_path / "results"), default_uri(tmp_path / "results")
     tracker = Tracker(uri)
-    tracker.log(record, model=kept_model(results, record))
+    tracker.log(record, [kept_model(results, record)])
     [file] = (results.folder / "mlartifacts").rglob("MLmodel")
     folder = file.parent
     assert folder.is_relative_to(results.folder / "mlartifacts" / "sst2" / "models")
