@@ -257,6 +257,12 @@ def test_what_a_process_of_before_starts_is_not_a_systems() -> None:
     watch.require_endable()
 
 
+def test_an_attribute_with_the_name_of_a_method_is_told(failed: Failed) -> None:
+    """Fitted and scored it was well, and `archbench predict` ended in a TypeError."""
+    said = failed(fitted("self.answers = {}"))["a prediction per row"]
+    assert said == "an attribute hides its method answers, which others call; rename it"
+
+
 def test_a_transductive_system_that_asks_test_for_its_answers_is_told_so(failed: Failed) -> None:
     found = failed(fitted("rows = [*train, *({**row, 'label': row['label']} for row in unlabelled)]", True))
     message = (

@@ -159,7 +159,9 @@ class FittedCase(Case):
             raise
 
     def answers(self) -> None:
-        predictions = self.first.predictions
+        estimator, predictions = self.first.estimator, self.first.predictions
+        hidden = [name for name in vars(estimator) if callable(getattr(Estimator, name, None))]
+        require(not hidden, f"an attribute hides its method {', '.join(hidden)}, which others call; rename it")
         require(len(predictions) == len(self.hidden), f"{len(predictions)} predictions for {len(self.hidden)} rows")
         score(self.task.entry.metrics, predictions, self.test, self.task.label_tree)
 

@@ -25,6 +25,7 @@ from harness.running.engines.local import default_workers
 from harness.running.refit import FOLDS
 from harness.running.request import Request
 from harness.running.session import Session
+from harness.running.worker_settings import BY_TIMEOUT
 from harness.saved_models import storage
 from harness.saved_models.folder import describe
 from harness.user_data.task import OwnTask
@@ -41,8 +42,6 @@ FINALS, FINALS_SHARE = 8, 0.25
 most: by a quarter of the rows alone the best of several equals is a matter of luck."""
 LEAST = 5.0
 """Seconds below which no training is begun."""
-LIMIT = "(--timeout)"
-"""The name that messages of a run have for the limit of a cell."""
 SAMPLE = 2_000
 """Rows for training whose words and classes tell which tasks are alike."""
 
@@ -200,7 +199,7 @@ class Trial:
         try:
             found, heard = self._records(ids, self.slices.choosing, limit, rival=self._rival)
         except DataError as error:  # reading the rows takes time too
-            if not self.tried and LIMIT in str(error):
+            if not self.tried and BY_TIMEOUT in str(error):
                 raise DataError(
                     f"{self.task.description.file}: reading its {self.slices.rows:,} rows takes longer than its share"
                     " of --minutes; give more"
@@ -378,7 +377,7 @@ class Trial:
 
 def _of_minutes(message: str) -> str:
     """A message on a limit in the words of who gave minutes, of which a cell has a share."""
-    return message.replace(LIMIT, "(its share of --minutes)")
+    return message.replace(BY_TIMEOUT, "(its share of --minutes)")
 
 
 def _behind(record: Record | None) -> str | None:

@@ -22,6 +22,7 @@ from harness.registry import TaskEntry
 from harness.registry.sorts import ROOT
 from harness.running.changed_data import code_digest
 from harness.running.fitting import no_data, tier_of
+from harness.running.worker_settings import BY_TIMEOUT
 from harness.task import Tier
 
 READER, PRESENCE = "harness.running.reading", "harness.running.presence"
@@ -102,7 +103,7 @@ def ask(
         )
         output, end = done.stdout, f"ended its process with code {done.returncode}"
     except subprocess.TimeoutExpired as error:
-        output, end = error.stdout or b"", f"was still going on after {seconds:g} s (--timeout)"
+        output, end = error.stdout or b"", f"was still going on after {seconds:g} s {BY_TIMEOUT}"
     answers = [json.loads(line) for line in output.splitlines(keepends=True) if line.endswith(b"\n")]
     return {answer.pop("task"): answer for answer in answers}, end
 

@@ -10,6 +10,10 @@ from harness.records import Cell
 from harness.records.store import log_file
 from harness.running.request import Request
 
+BY_TIMEOUT = "(--timeout)"
+"""The end of a message that a limit of seconds on the clock was passed: who sets it by another
+option puts this one in its place."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -66,7 +70,7 @@ class Settings:
     def time_limits(self, clocks: tuple[float, float]) -> list[tuple[float, float, str]]:
         """The seconds by each of the two :func:`~harness.running.usage.clocks` that has a limit,
         with this and the words for it."""
-        named = ((self.timeout, "s (--timeout)"), (self.cpu_limit, "s of processor time (--cpu-limit)"))
+        named = ((self.timeout, f"s {BY_TIMEOUT}"), (self.cpu_limit, "s of processor time (--cpu-limit)"))
         return [
             (seconds, limit, f"{limit:g} {words}")
             for seconds, (limit, words) in zip(clocks, named, strict=True)

@@ -33,7 +33,8 @@ def lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
 
     A byte order mark tells the encoding better than ``encoding`` does, and is no part of the first
     line. Raises :class:`DataError` with the line for bytes that are not of the encoding, for NUL
-    characters, and for a line that is too long.
+    characters, for a line that is too long, and for a file whose lines all end with a carriage
+    return alone.
     """
     try:
         with path.open("rb") as file:
@@ -75,6 +76,11 @@ def lines_in(file: BinaryIO, name: object, encoding: str) -> Iterator[tuple[int,
         if not raw:
             break
     if rest:
+        if number == 1 and "\r" in rest.rstrip("\r"):
+            raise DataError(
+                f"{name}: its lines end with a carriage return alone, as old Macs wrote them; write them with line"
+                " feeds, such as by tr '\\r' '\\n'"
+            )
         yield number, rest
 
 

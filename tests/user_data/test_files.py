@@ -69,6 +69,7 @@ def test_texts_of_other_encodings_and_over_lines_are_whole(own):
         (b"review,stars\nfine,pos\ngood,pos\n", "column 'stars' has one value in train, 'pos'"),
         (b"review,stars\n", "it has no rows"),
         (b"", "the file is empty"),
+        (b"review,stars\rfine,pos\rweak,neg\r", "its lines end with a carriage return alone, as old Macs wrote them"),
     ],
 )
 def test_what_cannot_be_read_is_named_with_its_line(own, content: bytes, said: str):

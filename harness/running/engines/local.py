@@ -34,7 +34,7 @@ from harness.running.engines.loop import carry_out, failure_record, stamp, write
 from harness.running.orphans import adopt_orphans, end_with_parent, kill_orphans, let_the_server_end
 from harness.running.ruler import have_ruler, wants_ruler
 from harness.running.usage import processor_s, resident_mib, used_mib
-from harness.running.worker_settings import Settings
+from harness.running.worker_settings import BY_TIMEOUT, Settings
 
 PRELOAD = [
     "torch",
@@ -255,7 +255,7 @@ class _Running:
             if moment > self.kill_at:
                 self.signal(signal.SIGKILL)
         elif settings.timeout is not None and moment - self.clock > settings.timeout:
-            self.stop("timeout", f"still running after {settings.timeout:g} s (--timeout)")
+            self.stop("timeout", f"still running after {settings.timeout:g} s {BY_TIMEOUT}")
         elif moment > self.usage_due:
             self._limit_usage()
             spent = time.monotonic() - moment
