@@ -328,6 +328,13 @@ def trained(init: str = "pass", forward: str = "pass", objective: str = "pass") 
     return TRAINED.format(init=init, forward=forward.strip(), objective=objective)
 
 
+def test_a_tensor_that_is_made_on_the_cpu_is_told(failed: Failed) -> None:
+    """On a GPU each of its cells failed, and no test of a machine without one can see it."""
+    found = failed(trained(forward="scores = scores + torch.arange(scores.shape[1])"))
+    assert set(found) == {"its tensors stand where its inputs do"}
+    assert "device=..." in found["its tensors stand where its inputs do"]
+
+
 @pytest.mark.parametrize(
     "lines",
     [

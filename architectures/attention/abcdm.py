@@ -56,7 +56,8 @@ class Branch(nn.Module):
             " over the features of the sum."
         ),
         "Both recurrences read one table of tuned vectors; the authors' LSTM reads fixed ones.",
-        "The authors' code normalises over the batch before each dense layer; nothing is normalised here.",
+        "The authors' code normalises over the batch before each dense layer, and drops numbers on both sides of the"
+        " norm between them; here nothing is normalised, and they are dropped there once.",
         "The softmax layer has a row for each class; theirs is one sigmoid.",
     ),
 )

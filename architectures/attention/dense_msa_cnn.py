@@ -76,7 +76,8 @@ class ScaleAttention(nn.Module):
         "Batch norm has a scale and a shift that are learnt; in the authors' code it has none.",
         "The mean of three positions is taken over the real ones, whatever the number of words.",
         (
-            "Linear layers start as PyTorch's do; the softmax layer has the rate of all others and no penalty, not ten"
+            "Linear layers start as PyTorch's do, and convolutions by the number of what each reads (He et al. 2015),"
+            " not all with a deviation of 0.059; the softmax layer has the rate of all others and no penalty, not ten"
             " times as much and twice the penalty."
         ),
     ),

@@ -55,8 +55,8 @@ class VectorAttention(nn.Module):
     vectors_of_paper="GloVe",
     deviations=(
         (
-            "One linear layer classifies a pair from [u, v, |u-v|, u*v]; the paper has two ReLU layers of 600 before"
-            " it, the second of which reads the first one's input too."
+            "One hidden ReLU layer, as wide as a text's vector and without dropout, classifies a pair from [u, v,"
+            " |u-v|, u*v]; the paper has two of 600 with dropout, the second of which reads the first one's input too."
         ),
         "A halved rate goes on from the last weights, not from the best so far.",
         "Characters are those of the training texts, not a list of 95; of a word the first 30 are read.",

@@ -104,8 +104,8 @@ class Entities(KnowingWords):
         "Vectors of entities start at random; the paper's were learnt from Wikipedia with those of words.",
         "Each run of words that the dictionary has is a name; the paper leaves out those that are seldom links.",
         "The recipe is that of the authors' program, which warms up for five passes: a quarter of our twenty.",
-        "All words and entities of a text are read; in the authors' program those seen three times or more, and the"
-        " first 64 words. It takes the lengths in a cosine for constants.",
+        "The first 400 words of a text are read, and all entities in them; in the authors' program those seen three"
+        " times or more, and the first 64 words. It takes the lengths in a cosine for constants.",
         "The term that attention adds to every candidate is left out, since it changes no weight.",
     ),
 )

@@ -102,7 +102,8 @@ class DensityRouting(nn.Module):
         ),
         (
             "Where there are more labels than candidates, a step is routed to the true labels of its batch and others"
-            " drawn; answers are routed to all labels, and not to those that another model finds first."
+            " drawn, and where there are fewer to all; in the authors' code to those of its batch alone. Answers are"
+            " routed to all labels, and not to those that another model finds first."
         ),
         "The loss of a text is the sum over its labels, not the mean.",
         "The scale at which matrices of votes start is ours.",

@@ -54,6 +54,8 @@ class StaticRouting(nn.Module):
             " and one that has more is cut. The authors' code pads all texts of a data set to one length."
         ),
         "Padding is masked, in batch norm too.",
+        "Dropout acts on the numbers of words' vectors too; the authors' program asks for it in a way that its Keras"
+        " ignores.",
         "The rate falls by half a cosine, not by a hyperbolic tangent.",
         "Adam without AMSGrad.",
         "Matrices of votes start uniform with a variance for the sum of all children.",

@@ -39,7 +39,8 @@ class LatentDirichletFeatures(Estimator):
     priors. Topics are fitted to the training texts by mean-field variational Bayes, ``passes``
     times over all of them. Theta is the mean of a text's own variational distribution, found with
     the topics as they are: neither a training text nor a new one changes them. The random numbers
-    are the topics' start alone. Slow, because each of the passes finds every text's distribution.
+    are the starts of the topics, and of each text's distribution in each pass. Slow, because each
+    of the passes finds every text's distribution.
     """
 
     def __init__(self, seed: int = 0, topics: int = 50, passes: int = 50, C: float = 1.0):

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from architectures.blocks.knowing_words import KnowingWords
 from architectures.convolutional.kim_cnn import KimCNN
 from harness.kinds import TextEncoder
-from harness.ragged import Columns, Ragged, mask_of
+from harness.ragged import Columns, Ragged
 from harness.registry import Recipe, register
 from harness.views.base import Text, plain
 from harness.views.words import PAD, UNKNOWN, Vocabulary, WordBatch
@@ -174,5 +174,5 @@ class KnowledgePoweredCNN(TextEncoder):
 
 
 def _sequence(vectors: Tensor, lengths: Tensor) -> WordBatch:
-    mask = mask_of(lengths, vectors.shape[1])
+    mask = torch.arange(vectors.shape[1], device=vectors.device) < lengths[:, None]
     return WordBatch(mask.long(), mask, lengths, vectors)

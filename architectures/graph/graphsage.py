@@ -111,6 +111,8 @@ AGGREGATORS = {"mean": Mean, "pool": Pool, "lstm": Sequence}
         "As in the paper's algorithm 1: the authors' code gives the node and its neighbours a matrix each to half the"
         " state, has no ReLU in the last layer and scales the last states alone to length 1.",
         "Sampling takes no neighbour twice; outside of training the sample and its order are fixed by the spellings.",
+        "The LSTM over neighbours starts as PyTorch's does; in the authors' code 1 is added to what its forget gate"
+        " reads.",
         "Batches of 64 texts, the paper's are of 512 nodes; the norm of the gradient is at most 5, in the authors' code"
         " each of its numbers.",
     ),

@@ -37,7 +37,7 @@ from harness.views.graph import GraphBatch, WordPairGraphs
         " paper; that program has 0.000001, 200 and 25.",
         "Pairs that are neighbours at least twice have a weight of their own, as in the paper; in that program pairs"
         " of positive mutual information within 20 words, and most words share one weight for themselves.",
-        "Texts are read whole; that program reads 350 words.",
+        "The first 400 words of a text are read; that program reads 350.",
     ),
 )
 class TextLevelGNN(TextEncoder):

@@ -65,9 +65,10 @@ from harness.views.subwords import Subwords
         "The radius is the paper's; at this size the gradient of the term is a ten-millionth of that of masked pieces.",
         "The passes of a step drop the same numbers; in the authors' program each drops others.",
         (
-            "The step follows the gradient of a text by its largest number, and the move is cut at the radius, as in"
-            " the paper. In the authors' programs the sum of a vector (in tuning, of the start) and its step is divided"
-            " by its largest number at each piece, and cut nowhere."
+            "The step follows the gradient of a text divided by its largest number; the paper and the authors' programs"
+            " take the gradient as it is. The move is cut at the radius, as in the paper; in the authors' programs the"
+            " sum of a vector (in tuning, of the start) and its step is divided by its largest number at each piece,"
+            " and cut nowhere."
         ),
         "The move is added to the vectors of pieces, in front of positions and norm, and the term teaches these"
         " vectors, too; in the authors' program it is added behind both, and they are constants to it.",

@@ -91,10 +91,12 @@ def one_of_two(layers: int, of: int) -> list[int]:
             " rare ones more often than common ones, and so many of a batch."
         ),
         "Vectors of positions are learnt; in the authors' distillation they stay as the teacher's.",
+        "Dropout acts on what attention adds, too, as in BERT; the authors' model has none there.",
         "Tuning has the recipe of our BERT, since the paper states none.",
         (
             "Classes are scored from the first state, through dropout; the authors' program of tuning has one more"
-            " layer there, with ReLU and a dropout of 0.2."
+            " layer there, with ReLU and a dropout of 0.2, and scores spans through a dropout of 0.1, which stands"
+            " nowhere here."
         ),
         "Tuning has no teacher; the paper has one result with one, on SQuAD.",
         "No answer is given where its score is the higher one; the paper has no passages without an answer.",

@@ -77,7 +77,8 @@ class MaskedWords(MaskedPieces):
             "Pre-training makes ten passes over as many pieces as the texts have words, which is a part of the texts,"
             " in batches of 32 stretches of 128; the paper makes 62,500 steps of 8,192 of 512."
         ),
-        "Pre-training does not ask whether one segment follows another, which the paper's does beside masked words.",
+        "Pre-training does not ask whether one segment follows another, which the paper's does beside masked words: the"
+        " second segment's vector is learnt in tuning alone.",
         "Four layers of 256, not twelve of 768, and 8,000 pieces in lower case, not 30,522.",
         (
             "Batches of 32, ten passes and three rates serve all tasks; the paper tries batches of 16, too, and from 2"

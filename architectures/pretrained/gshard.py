@@ -117,7 +117,7 @@ def unbalance(gates: Tensor, mask: Tensor, first: Tensor) -> Tensor:
         weight_decay=0.1,
         betas=(0.9, 0.98),
         eps=0.000001,
-        lr_schedule="linear",
+        lr_schedule="slanted_triangle",
         warmup_share=0.06,
     ),
     recipes={
@@ -130,7 +130,7 @@ def unbalance(gates: Tensor, mask: Tensor, first: Tensor) -> Tensor:
             weight_decay=0.01,
             betas=(0.9, 0.98),
             eps=1e-06,
-            lr_schedule="linear",
+            lr_schedule="slanted_triangle",
             warmup_share=0.048,
             decay_exempt=("biases", "norms"),
         ),

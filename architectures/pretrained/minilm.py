@@ -44,7 +44,7 @@ from harness.views.subwords import Subwords
             patience=5,
             weight_decay=0.01,
             betas=(0.9, 0.999),
-            lr_schedule="linear",
+            lr_schedule="slanted_triangle",
             warmup_share=0.01,
             decay_exempt=("biases", "norms"),
         ),
@@ -67,7 +67,6 @@ from harness.views.subwords import Subwords
         "The pass with the best of these scores is kept; the paper's is the last.",
         "No assistant teaches between teacher and student, as the paper's does for its smallest students.",
         "Tuning has the recipe of our BERT; the paper chooses among four rates and three to five passes on dev.",
-        "In the warm-up the rate is up to a tenth lower than the paper's, since its linear fall has begun.",
         "No answer is given where its score is the higher one; the paper adds a threshold.",
     ),
 )

@@ -94,6 +94,7 @@ class StochasticRelation(nn.Module):
         "At most 128 pieces of a text are read, not 512, and dropout is 0.1 on all tasks.",
         "Nothing is tuned for one task afterwards.",
         "A candidate's score is linear in the vector of [CLS]; the paper has a sigmoid of it.",
+        "A step answers in front of its move, as in the authors' program; in the paper's equation behind it.",
         "A step of an answer is left out with probability 0.1, as in the authors' program; the paper does not say how"
         " often.",
         "Dropout is drawn for each piece of a text, of which [CLS] and [SEP] are none for an answer in steps; the"

@@ -247,7 +247,7 @@ class ReversibleStack(nn.Module):
         weight_decay=0.1,
         betas=(0.9, 0.98),
         eps=0.000001,
-        lr_schedule="linear",
+        lr_schedule="slanted_triangle",
         warmup_share=0.06,
     ),
     recipes={
@@ -260,7 +260,7 @@ class ReversibleStack(nn.Module):
             weight_decay=0.01,
             betas=(0.9, 0.98),
             eps=1e-06,
-            lr_schedule="linear",
+            lr_schedule="slanted_triangle",
             warmup_share=0.048,
             decay_exempt=("biases", "norms"),
         ),
@@ -271,6 +271,9 @@ class ReversibleStack(nn.Module):
         " (Liu et al. 2019); the paper's models tell the next letter or picture element, with Adafactor.",
         "Four layers of 256, not twelve of 1,024, and 1,024 pieces of a vocabulary of 8,000, not 65,536 letters.",
         "The number of buckets is that of a full sequence, also for a shorter one, whose buckets hold fewer pieces.",
+        "A piece attends to all pieces of its chunk and of the one before, of whatever bucket, as the authors configure"
+        " their program; the paper's equations leave out those of other buckets. A text of one chunk is so read by full"
+        " attention.",
         "In front of the first chunk stands none; in the authors' program it is the last one.",
         "Positions have learnt vectors of their own, not sums of two of a grid (axial ones).",
         "A chunk has 64 pieces; the paper's typical one has 128.",

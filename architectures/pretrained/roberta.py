@@ -30,7 +30,7 @@ FAMILY = Family("roberta", LAYERS, after_padding=True)
         weight_decay=0.1,
         betas=(0.9, 0.98),
         eps=0.000001,
-        lr_schedule="linear",
+        lr_schedule="slanted_triangle",
         warmup_share=0.06,
     ),
     recipes={
@@ -43,7 +43,7 @@ FAMILY = Family("roberta", LAYERS, after_padding=True)
             weight_decay=0.01,
             betas=(0.9, 0.98),
             eps=1e-06,
-            lr_schedule="linear",
+            lr_schedule="slanted_triangle",
             warmup_share=0.048,
             decay_exempt=("biases", "norms"),
         ),
@@ -64,7 +64,6 @@ FAMILY = Family("roberta", LAYERS, after_padding=True)
             " batches of 48, two passes and a decay of 0.01."
         ),
         "In pre-training the decay spares biases and norms; the authors' program decays them too.",
-        "In the warm-up the rate is up to a sixteenth lower than the authors', since its linear fall has begun.",
         "One separator stands between two texts; the authors have two.",
         "No answer is given where its score is the higher one; the authors train a score of that.",
     ),

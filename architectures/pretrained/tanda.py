@@ -18,7 +18,7 @@ from harness.registry import Recipe, register
         optimizer="adam",
         lr=0.000001,
         batch_size=150,
-        epochs=9,
+        epochs=3,
         patience=1,
         clip=1.0,
         lr_schedule="linear",

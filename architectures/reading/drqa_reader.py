@@ -48,7 +48,7 @@ class StackedStates(nn.Module):
             "Of the paper's features of a word, exact match and frequency are here; its lemma, part of speech and named"
             " entity need annotators."
         ),
-        "Exact match compares words in lower case.",
+        "Words are lower-cased, and those seen once are unknown, GloVe's too; exact match compares them in lower case.",
         "All given vectors stay fixed; the paper tunes those of the 1,000 most frequent question words, and its release"
         " none unless asked.",
         "An answer has up to 30 words; the paper's have 15.",

@@ -61,7 +61,7 @@ class BiLSTM(nn.Module):
             "Of the paper's features of a word, exact match and frequency are here; its part of speech, named entity"
             " and lemma need annotators."
         ),
-        "Exact match compares words in lower case.",
+        "Words are lower-cased, and those seen once are unknown, GloVe's too; exact match compares them in lower case.",
         "All given vectors stay fixed; the paper tunes those of the 1,000 most frequent words.",
         "Both sides of the passage's attention to itself have one dropout mask, not one each.",
         "An answer has up to 30 words.",

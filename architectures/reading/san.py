@@ -129,7 +129,7 @@ def mean_of_steps(scores: list[Tensor], shares: Tensor, mask: Tensor) -> Tensor:
             "Of the paper's features of a word, exact match and frequency are here; its part of speech, named entity"
             " and lemma need annotators."
         ),
-        "Exact match compares words in lower case.",
+        "Words are lower-cased, and those seen once are unknown, GloVe's too; exact match compares them in lower case.",
         "The alignment projects vectors to their own size; the paper's has 280 numbers, the authors' program 128, no"
         " bias and a scale.",
         (

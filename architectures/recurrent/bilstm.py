@@ -18,8 +18,10 @@ from harness.registry import Recipe, register
     year=2005,
     version=2,
     recipe=Recipe(optimizer="adam", lr=0.0004, batch_size=32),
+    vectors_of_paper="GloVe",
     tiny={"hidden": 12},
     deviations=(
+        "Both texts of a pair are read by one network; the MultiNLI baseline's program has one for each.",
         "Matching joins [u, v, |u-v|, u*v]; the MultiNLI baseline takes the plain difference.",
         "On pairs the layer below the softmax has as many units as a text's vector and no dropout; theirs has 300.",
     ),

@@ -24,6 +24,7 @@ from harness.views.words import WordBatch
     source="M2.2[40] T1",
     year=2016,
     recipe=Recipe(optimizer="adadelta", lr=1.0, rho=0.95, batch_size=10, weight_decay=0.00001),
+    vectors_of_paper="GloVe",
     tiny={"hidden": 12, "maps": 4},
     deviations=(
         "All tasks share one fixed length of 64 words, not that of each data set's longest text; longer texts are cut.",

@@ -34,7 +34,8 @@ from harness.views.tree import TreeBatch, Trees
     ),
     tiny={"size": 12},
     deviations=(
-        "One L2 penalty for all but word vectors; the authors' code has a tenth of it for these and the softmax.",
+        "One L2 penalty for all but word vectors; the authors' code has a tenth of it for these and the softmax, and"
+        " none for the softmax's bias.",
         "AdaGrad's sums are never reset; the authors' code does so after every epoch.",
         "Word vectors start as everywhere here; the authors' code starts them within 0.001 of zero.",
         "Word vectors of another size than the nodes pass a matrix first.",

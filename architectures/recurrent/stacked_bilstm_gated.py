@@ -34,8 +34,8 @@ def input_gates(layer: nn.LSTM, vectors: Tensor, states: Tensor) -> Tensor:
     vectors_of_paper="GloVe",
     deviations=(
         (
-            "One linear layer classifies a pair from [u, v, |u-v|, u*v]; the paper has two ReLU layers of 600 before"
-            " it, the second of which reads the first one's input too."
+            "One hidden ReLU layer, as wide as a text's vector and without dropout, classifies a pair from [u, v,"
+            " |u-v|, u*v]; the paper has two of 600 with dropout, the second of which reads the first one's input too."
         ),
         "Each BiLSTM reads the states of the one below and the words, as in the authors' code, not those of all below.",
         "A halved rate goes on from the last weights, not from the best so far.",

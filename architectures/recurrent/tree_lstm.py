@@ -64,6 +64,7 @@ CHILDREN = {"n-ary": BinaryChildren, "sum": ChildSum}
         groups=(("table.*", 2.0),),
         reduction="sentence",
     ),
+    vectors_of_paper="GloVe",
     tiny={"hidden": 16},
     deviations=(
         "Leaves follow the paper's equations; the authors' code gives them a linear cell without input gate.",

@@ -43,6 +43,8 @@ from harness.views.words import WordBatch, Words
         " and five passes of twelve.",
         "Rewards are read with dropout, in the pass that teaches the classifier; theirs in a pass without any.",
         "The policy begins inclined to keep words.",
+        "Of a text without any word left the policy learns from the choices that it made; in the authors' program the"
+        " word that is kept by force counts as chosen.",
         "The price of reading is 0.05 times the number of classes times the share of words that are read, as in the"
         " paper; in the authors' program 0.15 times the square of the share.",
         "The classifier learns from all draws of a text, the authors' from one. The rate falls by a twentieth after"

@@ -55,6 +55,7 @@ class DecoderState(NamedTuple):
         "What is read of a copied place is the source's state; in the program tanh of a layer of it, as wide as a"
         " symbol's vector.",
         "Weights start as PyTorch's layers do; in the program as Glorot's.",
+        "PyTorch's GRU resets the state behind the recurrent matrix, and has two biases; the program's in front of it.",
     ),
 )
 class CopyNet(CopyingGenerator):

@@ -46,6 +46,7 @@ class DecoderState(NamedTuple):
     ),
     tiny={"hidden": 64, "layers": 1, "symbol_size": 32, "limit": 0.2},
     deviations=(
+        "The source's vectors start as the harness makes them, within +-0.25.",
         "Attention is global; the paper's window around a predicted position is not built.",
         "The length of the whole gradient is at most 5; in the authors' program word vectors are not counted in it.",
         "Greedy by default, because dev is decoded after each epoch; the paper searches with a beam.",
@@ -60,8 +61,8 @@ class LuongSeq2Seq(Generator):
     and is fed into the next step beside the symbol's vector (input feeding). The decoder begins
     from the last states and cells of the encoder, layer by layer; the encoder reads the source
     backwards. Dropout acts on what each layer reads, what is fed back among it. No layer has a
-    bias. All weights start uniform within +- ``limit``. Slow, because of its size: 67 million
-    weights.
+    bias. All weights but the source's vectors start uniform within +- ``limit``. Slow, because of
+    its size: 67 million weights.
     """
 
     both_ways: ClassVar[bool] = False

@@ -54,8 +54,8 @@ class Written(NamedTuple):
     recipe=Recipe(optimizer="adagrad", lr=0.15, first_sum=0.1, batch_size=16, epochs=20, clip=2.0, vector_dims=128),
     tiny={"encoder_hidden": 48, "hidden": 64, "symbol_size": 32},
     deviations=(
-        "Weights start as PyTorch's layers do; in the authors' program those of LSTMs within +-0.02, vectors, first"
-        " state and output normal with a deviation of 0.0001.",
+        "Weights start as PyTorch's layers do; in the authors' program those of LSTMs within +-0.02, with 1 added to"
+        " what a forget gate reads, and vectors, first state and output normal with a deviation of 0.0001.",
         "Source and target have vectors of their own, since they are two languages; the paper's share one table.",
         (
             "No coverage by default: the paper adds it for the last 3,000 of 233,000 steps, for long summaries that"

@@ -41,6 +41,7 @@ class DecoderState(NamedTuple):
     tiny={"hidden": 48, "layers": 1, "symbol_size": 24, "limit": 0.2},
     deviations=(
         "Trains for 8 epochs, the paper for 7.5.",
+        "The source's vectors start as the harness makes them, within +-0.25.",
         "Greedy by default, because dev is decoded after each epoch; the paper searches with a beam of 2 or 12.",
     ),
 )
@@ -49,8 +50,9 @@ class Seq2Seq(Generator):
     layer by layer, writes the target.
 
     So the first words of source and target stand near each other, and nothing else of the source
-    reaches the decoder. Decoder state i reads symbol i and scores symbol i + 1. All weights start
-    uniform within +- ``limit``. Slow, because of its size: 60 million weights.
+    reaches the decoder. Decoder state i reads symbol i and scores symbol i + 1. All weights but
+    the source's vectors start uniform within +- ``limit``. Slow, because of its size: 60 million
+    weights.
     """
 
     def __init__(

@@ -12,24 +12,25 @@ from harness.views.words import WordBatch
 
 
 class LooselyCoupled(nn.Module):
-    """Two states a cell (i, j): one LSTM goes along the first text, the other along the second, and
-    each reads both states before it, h1 of (i-1, j) and h2 of (i, j-1).
+    """Two states a cell (i, j): one LSTM goes along the first text and reads both states of
+    (i-1, j), the other along the second and reads both of (i, j-1).
 
     The step's inputs are what the words give and the states and cells of (i-1, j), ``upper``, and
-    of (i, j-1), ``left``, each (B, n, 2 * hidden); the result is the cell's own.
+    of (i, j-1), ``left``, each (B, n, 4 * hidden); the result is the cell's own.
     """
 
     def __init__(self, width: int, hidden: int):
         super().__init__()
         self.size = 2 * hidden
         self.first, self.second = nn.Linear(width, 4 * hidden), nn.Linear(width, 4 * hidden)
-        self.recurrence = nn.Linear(2 * hidden, 8 * hidden, bias=False)
+        self.down, self.along = (nn.Linear(2 * hidden, 4 * hidden, bias=False) for _ in range(2))
 
     def step(self, first: Tensor, second: Tensor, upper: Tensor, left: Tensor) -> Tensor:
-        (h1, _, c1, _), (_, h2, _, c2) = upper.chunk(4, dim=-1), left.chunk(4, dim=-1)
-        gates = torch.cat([first, second], dim=-1) + self.recurrence(torch.cat([h1, h2], dim=-1))
+        (above, cells_above), (beside, cells_beside) = upper.chunk(2, dim=-1), left.chunk(2, dim=-1)
+        gates = first + self.down(above), second + self.along(beside)
+        before = cells_above.chunk(2, dim=-1)[0], cells_beside.chunk(2, dim=-1)[1]
         cells, states = [], []
-        for cell, of_one in zip((c1, c2), gates.chunk(2, dim=-1), strict=True):
+        for cell, of_one in zip(before, gates, strict=True):
             i, f, o, candidate = of_one.chunk(4, dim=-1)
             cells.append(torch.sigmoid(f) * cell + torch.sigmoid(i) * torch.tanh(candidate))
             states.append(torch.sigmoid(o) * torch.tanh(cells[-1]))
@@ -38,7 +39,8 @@ class LooselyCoupled(nn.Module):
 
 class TightlyCoupled(nn.Module):
     """One state a cell (i, j), from the states of (i-1, j) and (i, j-1) and both words, with a
-    forget gate for each of the two cells before it. Inputs as in :class:`LooselyCoupled`."""
+    forget gate for each of the two cells before it. Inputs as in :class:`LooselyCoupled`, but of
+    one state and one cell: (B, n, 2 * hidden)."""
 
     def __init__(self, width: int, hidden: int):
         super().__init__()
@@ -70,10 +72,14 @@ COUPLINGS = {"loose": LooselyCoupled, "tight": TightlyCoupled}
     deviations=(
         "One layer in one direction; the paper stacks several and reads both texts from both ends.",
         "The maximum over the whole grid, where the paper keeps several of its parts.",
-        "Sizes, batch and rate are from memory, and so is which of the states before it a loosely coupled one reads.",
+        "Sizes, batch and rate are from memory, and so are the states that a loosely coupled one reads.",
     ),
     variants={
-        "coupled_lstm_loose": {"name": "Coupled LSTMs, loosely", "hyperparameters": {"coupling": "loose"}},
+        "coupled_lstm_loose": {
+            "name": "Coupled LSTMs, loosely",
+            "version": 2,
+            "hyperparameters": {"coupling": "loose"},
+        },
     },
 )
 class CoupledLSTM(PairEncoder):

@@ -40,7 +40,9 @@ from harness.views.words import WordBatch
             " as often, is below 1e-5."
         ),
         "No marks stand before the first word of a text and behind its last.",
-        "A word without a given vector has one of its own; the authors' program leaves it out.",
+        "Words are lower-cased; those seen once share one vector with those that training lacks, GloVe's too, and any"
+        " other without a given vector has one of its own. The authors' program keeps capitals and leaves out what"
+        " GloVe lacks.",
         "The transfer of the trained sentence vectors to other tasks is not part of this row.",
     ),
 )

@@ -81,7 +81,8 @@ def flat(features: Iterable[Tensor]) -> Tensor:
             "No tanh layer of width 1 stands before the filters of widths 2 and 3, and block B's filters are not the"
             " same for all dimensions: the authors' program has both."
         ),
-        "Words are in lower case; the authors' program keeps capitals.",
+        "Words are in lower case, and those seen once are unknown, GloVe's too; the authors' program keeps capitals,"
+        " and a vector for each word.",
         "A step is over 64 pairs, not over one as in the authors' program.",
     ),
 )

@@ -68,6 +68,7 @@ class FramesOfBoth(Frames):
         "Without a parent there is no alignment: then it is a deep BiLSTM with CTC.",
         "The paper's is one of words of the Wall Street Journal, with a language model of three words; here it is that"
         " of pairs of words of the first recogniser.",
+        "Three levels have 500 units in each direction; the paper's network for this corpus has five.",
         "Gradients are not cut; in the author's library the errors of each gate are kept within +-1.",
         "A gate has two biases, as PyTorch's fused layer does, and does not read the memory cell; the author's do.",
         "Training ends after 100 epochs, or 20 without a better dev score; the paper gives no limit.",

@@ -120,14 +120,15 @@ def _fitted(
     it misses the goal and there is time for that."""
     train, dev, test = splits
     cls = registry.load(registry.entry("architectures", cell.architecture))
-    type = registry.entry("tasks", cell.task).type
-    asked, settings = problem(type), constructor_settings(cell)
+    task = registry.entry("tasks", cell.task)
+    type = task.type
+    asked, settings, tree = problem(type), constructor_settings(cell), registry.load(task).label_tree
     hidden, learnt = asked.input_rows, asked.learnt_rows
     while True:
         began = time.process_time()
         estimator = made(cls, type, cell.seed, settings)
         estimator.fit(learnt(train), learnt(dev), hidden(test) if estimator.transductive else ())
-        on_dev, on_test = (score([metric], estimator.predict(hidden(rows)), rows)[metric] for rows in (dev, test))
+        on_dev, on_test = (score([metric], estimator.predict(hidden(rows)), rows, tree)[metric] for rows in (dev, test))
         now, passes = time.process_time(), settings.get("epochs", 1)
         more = min(4 * passes, PASSES)
         if "epochs" not in settings or better(metric, on_dev, goal) or more <= passes or now + 4 * (now - began) > ends:
@@ -154,7 +155,7 @@ def _trained(
             training.load_state_dict(training.best["weights"])
     predictions = predict(training.model, assembly.corpus.test(), recipe.batch_size)
     best = training.curve[training.best["epoch"] - 1][metric] if training.best else math.nan
-    return (best, score([metric], predictions, test)[metric]), len(training.curve), finite
+    return (best, score([metric], predictions, test, assembly.task.label_tree)[metric]), len(training.curve), finite
 
 
 def laid_over_passes(recipe: TrainingSettings) -> TrainingSettings:

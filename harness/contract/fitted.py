@@ -254,7 +254,7 @@ class FittedCase(Case):
     def learns(self) -> None:
         main = self.task.entry.main_metric
         limit = floor_score(self.task.entry, self.train, self.test, self.cls)
-        found = score([main], self.first.predictions, self.test)[main]
+        found = score([main], self.first.predictions, self.test, self.task.label_tree)[main]
         require(
             better(main, found, above(main, limit, CLEARLY)), f"{main} on test is {found:.3f}; the floor is {limit:.3f}"
         )

@@ -43,7 +43,7 @@ class LearningCase(ModelCase):
     """The checks that need a training, of an architecture on one mini task."""
 
     def operations(self) -> None:
-        counted = flops_per_example(self.model(), self.corpus.train.collate(self.eight()))
+        counted = flops_per_example(self.model(), [self.corpus.train.collate(self.eight())])
         require(
             bool(counted), "neither a forward pass nor the loss does anything that torch's counter of operations knows"
         )
@@ -58,7 +58,7 @@ class LearningCase(ModelCase):
         if not is_fraction(main):
             nothing = next(iter(self.problem.floors_of(self.cls, gold, gold, self.corpus.view).values()))
             known = self.problem.by_heart(gold, model.encoder)
-            low, high = (score([main], predictions, gold)[main] for predictions in (nothing, known))
+            low, high = (score([main], told, gold, self.task.label_tree)[main] for told in (nothing, known))
             goal = low + NEARLY * (high - low)
         reached = math.nan
         phases = (self.train(model, split, [rows] * OVERFIT_STEPS, lr, anew=False) for lr in OVERFIT_RATES)
@@ -66,7 +66,8 @@ class LearningCase(ModelCase):
             if step % 20 == 0:
                 model.eval()
                 with torch.no_grad():
-                    reached = score([main], model.predict(split.collate(rows), split), gold)[main]
+                    told = model.predict(split.collate(rows), split)
+                    reached = score([main], told, gold, self.task.label_tree)[main]
                 model.train()
                 if better(main, reached, goal) or abs(reached - goal) < 1e-6:
                     return
@@ -110,7 +111,7 @@ class LearningCase(ModelCase):
         for number, _ in enumerate(steps, start=1):
             if number % len(batches[0]) == 0:
                 predictions, _ = predict_with_loss(model, shown, 64)
-                found = score([main], predictions, dev)[main]
+                found = score([main], predictions, dev, self.task.label_tree)[main]
                 best = found if better(main, found, best) else best
                 if better(main, best, wanted):
                     if flipped is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 import tempfile
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from pytorch_lightning.utilities import move_data_to_device
 from torch import Tensor
 
 from harness.contract.base import Broken, Check, require
@@ -69,6 +71,7 @@ class TrainedCase(LearningCase):
         yield "finite loss and a prediction per row", self.answers
         yield "predictions keep the rules of the problem", self.rules
         yield "registers what it sees", self.tells_what_it_sees
+        yield "its tensors stand where its inputs do", self.elsewhere_than_on_the_cpu
         yield "every parameter gets a gradient", self.gradients
         if self.regime is None:  # one may hold a part of the loss constant, as adversarial training its move
             yield "its gradient is the slope of its loss", self.slopes
@@ -147,6 +150,19 @@ class TrainedCase(LearningCase):
             self.require_shape(model, tuple(returned[0].shape), len(read))
         if failure is not None:
             raise failure
+
+    def elsewhere_than_on_the_cpu(self) -> None:
+        """A pass on the device ``meta``, which has shapes and no numbers: a tensor that ``forward``
+        makes on the CPU does not fit there, nor on a GPU. What needs numbers cannot be asked."""
+        model = copy.deepcopy(self.model()).to("meta")
+        inputs = move_data_to_device(self.corpus.train.collate(self.eight()).inputs, "meta")
+        for training in (True, False):
+            try:
+                model.train(training)(inputs)
+            except Exception as error:  # such as an item() of a tensor without numbers
+                said = str(error)
+                elsewhere = "on the expected device" in said or "on the same device" in said
+                require(not elsewhere, f"{said}; say device=... of an input where it makes a tensor")
 
     def require_shape(self, model: Model, shape: tuple[int, ...], rows: int) -> None:
         form = "pair score" if getattr(model.encoder, "scores", False) else self.cls.output_form()

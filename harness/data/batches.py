@@ -71,6 +71,15 @@ def _whole_groups(groups: np.ndarray, batch_size: int, generator: np.random.Gene
     return [np.concatenate(batch) for batch in batches]
 
 
+def of_all_lengths(batches: Sequence[np.ndarray], lengths: np.ndarray, count: int) -> list[np.ndarray]:
+    """``count`` of the batches, or all where there are fewer, in equal distances from the one with
+    the shortest texts to that with the longest: what is measured on them stands for all."""
+    longest = [lengths[rows].max(0).sum() for rows in batches]
+    order = np.argsort(longest, kind="stable")
+    count = min(count, len(batches))
+    return [batches[order[(2 * part + 1) * len(batches) // (2 * count)]] for part in range(count)]
+
+
 class Batches:
     """Collated batches of one epoch after another; ``collate(rows)`` makes a batch from row
     numbers.

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar
 
-from harness.metrics.metric import COUNT, NUMBER, Metric
+from harness.metrics.metric import COUNT, NUMBER, Metric, NoNumber
 
 
 def nats_per_token(sums: Sequence[float], counts: Sequence[int]) -> float:
@@ -20,9 +20,7 @@ def nats_per_token(sums: Sequence[float], counts: Sequence[int]) -> float:
         raise ValueError("no text has a token, so there is no perplexity")
     nats = -sum(sums) / tokens
     if not nats < 700:
-        raise ValueError(
-            f"the mean negative log-likelihood per token is {nats}; its exponential is not a finite number"
-        )
+        raise NoNumber(f"the mean negative log-likelihood per token is {nats}; its exponential is not a finite number")
     return nats
 
 

@@ -11,6 +11,10 @@ TEXT, NUMBER, COUNT = (datasets.Value(name) for name in ("string", "float64", "i
 TEXTS = datasets.Sequence(TEXT)
 
 
+class NoNumber(ValueError):
+    """Predictions of which a metric is no finite number, as those of a training that diverged."""
+
+
 class Metric(evaluate.Metric):
     """A metric of the library evaluate, whose class names its columns with the types of their
     values, and says in ``about`` what stands in them."""

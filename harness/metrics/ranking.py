@@ -14,7 +14,7 @@ from itertools import groupby
 from statistics import fmean
 from typing import ClassVar, NamedTuple
 
-from harness.metrics.metric import COUNT, NUMBER, TEXT, Metric
+from harness.metrics.metric import COUNT, NUMBER, TEXT, Metric, NoNumber
 
 
 class Question(NamedTuple):
@@ -30,7 +30,7 @@ def questions_by_group(scores: Sequence[float], right: Sequence[int], groups: Se
     by_group: dict[str, Question] = {}
     for value, truth, group in zip(scores, right, groups, strict=True):
         if math.isnan(value):
-            raise ValueError(f"a candidate of question {group} has the score NaN; a score must be a number")
+            raise NoNumber(f"a candidate of question {group} has the score NaN; a score must be a number")
         question = by_group.setdefault(group, Question([], []))
         question.scores.append(value)
         question.right.append(bool(truth))

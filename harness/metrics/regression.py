@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 import scipy.stats
 
-from harness.metrics.metric import NUMBER, Metric
+from harness.metrics.metric import NUMBER, Metric, NoNumber
 
 
 def correlation(of: Callable[..., tuple[float, float]], predictions: list[float], references: list[float]) -> float:
@@ -37,7 +37,7 @@ class Regression(Metric):
 
     def _compute(self, predictions: list[float], references: list[float]) -> dict[str, float]:
         if not all(map(math.isfinite, predictions)):
-            raise ValueError("a prediction is not a finite number")
+            raise NoNumber("a prediction is not a finite number")
         return {
             "pearson": correlation(scipy.stats.pearsonr, predictions, references),
             "spearman": correlation(scipy.stats.spearmanr, predictions, references),

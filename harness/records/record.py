@@ -73,6 +73,7 @@ SINCE_2 = (
     "official_test_examples",
     "choices",
     "companions",
+    "flops_batches",
 )
 """Fields that came with schema 2; None where they were not recorded, and then not in the file."""
 
@@ -94,6 +95,8 @@ class Record(BaseModel):
     ``official_test_examples``: scored examples that belong to the official test. ``choices``: means
     over test of what an architecture that acts chose while it answered, by name, such as the share
     of words that it read. ``companions``: further tasks on whose training rows it was trained.
+    ``flops_batches``: batches of all lengths on which ``flops_per_example`` was counted; records
+    without it counted one, of texts of about one length.
     """
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, validate_assignment=True, serialize_by_alias=True)
@@ -148,6 +151,7 @@ class Record(BaseModel):
     official_test_examples: Count | None = None
     choices: dict[str, Real] | None = None
     companions: list[Companion] | None = None
+    flops_batches: Count | None = None
 
     @model_validator(mode="after")
     def _schema_1_is_closed(self) -> Record:

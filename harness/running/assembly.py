@@ -150,7 +150,7 @@ class Assembly:
         """The main metric on :attr:`pilot_dev` of predictions without a model."""
         rows, main, corpus = self.pilot_dev.rows.to_list(), self.task.entry.main_metric, self.corpus
         floors = corpus.problem.floors_of(self.encoder_class, corpus.train.rows.to_list(), rows, corpus.view)
-        return score([main], next(iter(floors.values())), rows)[main]
+        return score([main], next(iter(floors.values())), rows, self.task.label_tree)[main]
 
     def training_of(self, model: Model, lr: float) -> FitModule:
         """One fit of a model at a learning rate."""

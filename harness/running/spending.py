@@ -17,7 +17,7 @@ def flops_of_training(training: FitModule) -> float | None:
     under the head's own loss, and where tasks take turns."""
     if type(training.objective) is Supervised or training.objective.in_turn:
         return None
-    found = cost.flops_of_losses(training.model, training.objective, training.first_steps(2))
+    found = cost.flops_of_losses(training.model, training.objective, training.steps_of_all_lengths(cost.COUNTED))
     return found and found / training.splits["labelled"].share
 
 

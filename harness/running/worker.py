@@ -20,7 +20,7 @@ import torch
 from datasets import Dataset
 
 from harness import registry
-from harness.data.batches import length_buckets
+from harness.data.batches import length_buckets, of_all_lengths
 from harness.data.loaded_rows import training_rows
 from harness.errors import MissingWeights
 from harness.kinds import Estimator, made
@@ -325,8 +325,9 @@ def _score_and_measure(
         cost.answering(model, corpus.dev, device), corpus.dev.padded_lengths, batch_size, _timed(cell, 2.0)
     )
     dev = training.objective.portions(corpus.dev, assembly.training)
-    rows = length_buckets(dev.padded_lengths, batch_size, np.random.default_rng(0))[0]
-    flops = cost.flops_per_example(model, dev.collate(rows))
+    buckets = length_buckets(dev.padded_lengths, batch_size, None)
+    counted = of_all_lengths(buckets, dev.padded_lengths, cost.COUNTED)
+    flops = cost.flops_per_example(model, [dev.collate(rows) for rows in counted])
     if (tokens := corpus.problem.tokens(corpus.target)) is not None:
         fields["tokens"] = tokens
     return fields | {
@@ -337,6 +338,7 @@ def _score_and_measure(
         "parameters": cost.parameters(model),
         "speed": speed,
         "flops_per_example": flops and flops / dev.share,
+        "flops_batches": len(counted),
         "seconds": dict(training.seconds),
         "earlier": training.earlier,
     }

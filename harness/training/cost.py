@@ -27,6 +27,9 @@ WARM_UP_STEPS = 5
 FEWEST_PARTS = 3
 """Parts of a fit below which their spread says nothing."""
 
+COUNTED = 8
+"""Batches of all lengths on which operations are counted."""
+
 
 class StepClock:
     """Examples and units per second of training, from the end of one step to the end of the next.
@@ -135,10 +138,10 @@ def parameters(model: nn.Module) -> dict[str, int]:
     return {"total": sum(p.numel() for p in model.parameters()), "embedding": sum(tables.values())}
 
 
-def flops_per_example(model: Model, batch: Batch) -> float | None:
-    """Floating-point operations of one forward pass divided by the batch's examples: two for each
-    product and sum of the products of matrices and of convolutions. PyTorch's counter knows none of
-    a matrix and one vector, of sparse matrices, or of distances.
+def flops_per_example(model: Model, batches: Sequence[Batch]) -> float | None:
+    """Floating-point operations of a forward pass over the batches divided by their examples: two
+    for each product and sum of the products of matrices and of convolutions. PyTorch's counter
+    knows none of a matrix and one vector, of sparse matrices, or of distances.
 
     A generator has no forward pass before it is told what to write: of it the pass of the training
     loss (teacher forcing) is counted.
@@ -147,12 +150,12 @@ def flops_per_example(model: Model, batch: Batch) -> float | None:
     generator that packs its source by length) on a copy on the CPU, with fused layers taken apart.
     None where neither pass runs, or does nothing that the counter knows.
     """
-    batch = in_format_of(model, batch)
+    batches = [in_format_of(model, batch) for batch in batches]
     for device in ("meta", "cpu"):
         for counted in (_forward, _loss):
             try:
-                if found := _operations(model, batch, device, counted):
-                    return found / len(batch.rows)
+                if found := _operations(model, batches, device, counted):
+                    return found / sum(len(batch.rows) for batch in batches)
             except Exception:  # whatever a pass does with values that are not there; the cell is trained by now
                 continue
     return None
@@ -180,16 +183,18 @@ def flops_of_losses(model: Model, objective: Objective, steps: Sequence[Step]) -
     return found / sum(len(step.batch.rows) for step in steps) if found else None
 
 
-def _forward(model: Model, batch: Batch) -> None:
-    model(batch.inputs)
+def _forward(model: Model, batches: Sequence[Batch]) -> None:
+    for batch in batches:
+        model(batch.inputs)
 
 
-def _loss(model: Model, batch: Batch) -> None:
-    model.loss(batch)
+def _loss(model: Model, batches: Sequence[Batch]) -> None:
+    for batch in batches:
+        model.loss(batch)
 
 
-def _operations(model: Any, batch: Any, device: str, counted: Callable[[Any, Any], None]) -> int:
-    """Operations of one pass of a copy on a device."""
+def _operations(model: Any, batches: Any, device: str, counted: Callable[[Any, Any], None]) -> int:
+    """Operations of a copy on a device, asked for each of the batches."""
     from pytorch_lightning.utilities import move_data_to_device
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.utils.flop_counter import FlopCounterMode
@@ -204,7 +209,7 @@ def _operations(model: Any, batch: Any, device: str, counted: Callable[[Any, Any
         settings.enter_context(torch.backends.mkldnn.flags(enabled=False))
         settings.enter_context(sdpa_kernel(SDPBackend.MATH))
         with FlopCounterMode(display=False) as counter, torch.no_grad():
-            counted(clone, move_data_to_device(batch, device))
+            counted(clone, move_data_to_device(batches, device))
     return counter.get_total_flops()
 
 

@@ -18,9 +18,10 @@ from torch import Tensor
 from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
 from torch.utils._pytree import tree_map
 
-from harness.data.batches import Batches, Streams, in_turn
+from harness.data.batches import Batches, Streams, in_turn, of_all_lengths
 from harness.data.corpus import Split
 from harness.metrics import score
+from harness.metrics.metric import NoNumber
 from harness.objectives import Objective, Step
 from harness.problems.base import Batch
 from harness.settings import PILOT_SHARE, TrainingSettings
@@ -176,13 +177,16 @@ class FitModule(pl.LightningModule):
         chunks = [rows[i : i + CHUNK] for i in range(0, len(rows), CHUNK)]
         return torch.utils.data.DataLoader(chunks, batch_size=None, collate_fn=list)  # type: ignore[arg-type]
 
-    def first_steps(self, count: int) -> list[Step]:
-        """The first steps of a training on one device, as in its last phase. No trainer is asked:
-        a fit that was over before it was resumed has none."""
+    def steps_of_all_lengths(self, count: int) -> list[Step]:
+        """Steps of a training on one device over shorter and longer texts, as in its last phase. No
+        trainer is asked: a fit that was over before it was resumed has none."""
         streams = self.objective.streams
-        rows = zip(*(self._batches(stream, 0, 1).rows()[:count] for stream in streams), strict=False)
+        batches_of = {stream: self._batches(stream, 0, 1).rows() for stream in streams}
+        count = min(count, *map(len, batches_of.values()))
+        chosen = (of_all_lengths(batches, self.splits[s].padded_lengths, count) for s, batches in batches_of.items())
         batches = [
-            {s: self._given(self.splits[s].collate(r)) for s, r in zip(streams, each, strict=True)} for each in rows
+            {s: self._given(self.splits[s].collate(rows)) for s, rows in zip(streams, each, strict=True)}
+            for each in zip(*chosen, strict=True)
         ]
         return [Step(each, self.objective.settled_after, None, self.seed, 1) for each in batches]
 
@@ -324,7 +328,10 @@ class FitModule(pl.LightningModule):
         predictions, dev_loss = predict_with_loss(
             self.model, self.dev_split, self.settings.batch_size, self.device, groups
         )
-        scores = score(self.metrics, predictions, self.dev_split.rows, self.dev_split.target.label_tree)
+        try:
+            scores = score(self.metrics, predictions, self.dev_split.rows, self.dev_split.target.label_tree)
+        except NoNumber as error:  # by weights of the last step, of which the loss of training knows nothing
+            raise Diverged(f"after epoch {self.current_epoch + 1} at learning rate {self.lr}, dev: {error}") from error
         # The first process's, whose weights are kept: running means (batch norm) are its own, and
         # all must choose the same epoch and rate.
         quality = selection(self.main_metric, scores[self.main_metric], dev_loss)

@@ -34,8 +34,8 @@ class CharacterBatch(NamedTuple):
 
 @dataclass
 class Characters(View):
-    """The first ``length`` characters, lower-cased, read backwards if ``reverse``; all of them when
-    ``length`` is ``None``.
+    """The characters, lower-cased, from the last one backwards if ``reverse``; the first ``length``
+    that are read, or all of them when it is ``None``.
 
     With a ``length`` every batch has that many positions; without one, as many as its longest text.
     """
@@ -58,8 +58,9 @@ class Characters(View):
 
     def read(self, text: Text) -> str:
         """The characters of a text in the order of this view; a blank for an empty one."""
-        characters = plain(text).lower()[: self.length] or " "
-        return characters[::-1] if self.reverse else characters
+        characters = plain(text).lower()
+        characters = characters[::-1] if self.reverse else characters
+        return characters[: self.length] or " "
 
     def cuts(self, text: Text) -> bool:
         return self.length is not None and len(plain(text)) > self.length

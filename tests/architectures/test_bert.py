@@ -423,7 +423,7 @@ def test_windows_go_through_model_loss_answers_and_costs(folder):
         model.loss(batch).backward()
         optimizer.step()
     assert model.predict(batch, split) == ["mat", "cats"]
-    counted = [cost._operations(model, batch, device, cost._forward) for device in ("meta", "cpu")]
+    counted = [cost._operations(model, [batch], device, cost._forward) for device in ("meta", "cpu")]
     assert 0 < counted[0] == counted[1]
 
 

@@ -38,9 +38,10 @@ def grid_of(model: CoupledLSTM, xs: Tensor, ys: Tensor) -> dict[tuple[int, int],
                 c = torch.sigmoid(f_up) * up[1] + torch.sigmoid(f_left) * left[1] + torch.sigmoid(i_) * torch.tanh(g)
                 grid[i, j] = torch.sigmoid(o) * torch.tanh(c), c
                 continue
-            recurrent = (cells.recurrence.weight @ torch.cat([up[0], left[1]])).chunk(2)
+            of_first = read[i] + cells.down.weight @ torch.cat([up[0], up[1]])
+            of_second = other[j] + cells.along.weight @ torch.cat([left[0], left[1]])
             made = []
-            for gates, c in ((read[i] + recurrent[0], up[2]), (other[j] + recurrent[1], left[3])):
+            for gates, c in ((of_first, up[2]), (of_second, left[3])):
                 i_, f, o, g = gates.split(HIDDEN)
                 c = torch.sigmoid(f) * c + torch.sigmoid(i_) * torch.tanh(g)
                 made.append((torch.sigmoid(o) * torch.tanh(c), c))

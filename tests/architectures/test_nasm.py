@@ -46,7 +46,7 @@ def objective(model: NeuralAnswerSelection) -> AnswerBound:
 def gaussian(network: nn.Module, given: Tensor) -> Normal:
     """The distribution that a network gives, written out."""
     first, second = network.below[0], network.below[2]
-    hidden = linear(second, linear(first, given).clamp(min=0)).clamp(min=0)
+    hidden = torch.tanh(linear(second, torch.tanh(linear(first, given))))
     return Normal(linear(network.mean, hidden), linear(network.log_deviation, hidden).exp())
 
 

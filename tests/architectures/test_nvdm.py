@@ -50,8 +50,10 @@ def bags(view: ContentWords, pieces: SubwordBatch) -> list[dict[int, int]]:
 def inferred(model: NeuralVariationalDocumentModel, bag: dict[int, int]) -> tuple[Tensor, Tensor]:
     """The hidden layer and the mean of one bag: columns of the matrix, added up."""
     network = model.network
-    columns = sum(count * network.hidden.weight[:, word] for word, count in bag.items())
-    hidden = (columns + network.hidden.bias).clamp(min=0)
+    first, second = network.hidden[0], network.hidden[2]
+    columns = sum(count * first.weight[:, word] for word, count in bag.items())
+    below = (columns + first.bias).clamp(min=0)
+    hidden = (second.weight @ below + second.bias).clamp(min=0)
     return hidden, network.mean.weight @ hidden + network.mean.bias
 
 

@@ -137,7 +137,7 @@ def test_each_id_reads_children_as_its_name_says():
 
 
 def test_forget_gates_start_without_a_bias_and_share_it():
-    """One bias for all children, at zero as in the authors' code."""
+    """One bias for all children, at zero, which is our choice."""
     model = TreeLSTM(WIDTH, HIDDEN)
     assert model.forget_bias.shape == (HIDDEN,) and not model.forget_bias.any()
 

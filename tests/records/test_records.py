@@ -209,6 +209,7 @@ SCHEMA_2 = {
             "steps": 12,
         }
     ],
+    "flops_batches": 8,
 }
 """A value for every optional field of schema 2."""
 

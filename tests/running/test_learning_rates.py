@@ -196,6 +196,15 @@ def test_one_rate_is_measured_by_the_steps_that_were_made(make_settings, monkeyp
     assert run_cell(cell, make_settings(timeout=10.0)).status == "ok"
 
 
+def test_a_rate_by_whose_weights_nothing_can_be_ranked_is_not_chosen(make_settings):
+    """The loss of its last step was a number, and the scores of dev are none: the cell failed."""
+    asked = "learning_rates=[1e38, 0.01]", "optimizer=sgd", "epochs=1", "clip=None", "batch_size=1000"
+    cell = planned_cell("bilstm", "wikiqa", "bilstm.hidden=8", *(f"bilstm.training.{each}" for each in asked))
+    record = run_cell(cell, make_settings())
+    assert record.status == "ok", record.error
+    assert record.training["learning_rates"]["1e+38"] is None
+
+
 def test_a_rate_that_diverges_in_its_pilot_is_not_chosen(make_settings, monkeypatch):
     cell = planned_cell(
         "bilstm",

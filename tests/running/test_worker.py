@@ -74,6 +74,7 @@ FIELDS = {
     "overlap",
     "official_test_examples",
     "spent",
+    "flops_batches",
 }
 
 PLUGIN = """

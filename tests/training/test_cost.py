@@ -14,6 +14,7 @@ from torch import nn
 
 from harness import registry
 from harness.contract.trained import TrainedCase
+from harness.data.batches import length_buckets, of_all_lengths
 from harness.objectives import Objective, Step, Supervised
 from harness.problems.base import Batch
 from harness.running import grid
@@ -282,14 +283,14 @@ def batch(*shape: int) -> Batch:
 
 
 def test_operations_of_a_linear_layer_are_two_per_weight():
-    assert cost.flops_per_example(Inner(nn.Linear(7, 3)), batch(5, 7)) == 2 * 7 * 3
+    assert cost.flops_per_example(Inner(nn.Linear(7, 3)), [batch(5, 7)]) == 2 * 7 * 3
 
 
 def test_operations_of_an_lstm_are_counted():
     """The counter misses the fused layer on the CPU: a zero would make recurrent models look
     free."""
     layer = nn.LSTM(7, 3, batch_first=True)
-    found = cost.flops_per_example(Inner(layer), batch(5, 11, 7))
+    found = cost.flops_per_example(Inner(layer), [batch(5, 11, 7)])
     assert found == pytest.approx(11 * 2 * 4 * 3 * (7 + 3), rel=0.05)
     assert layer.weight_hh_l0.device.type == "cpu" and layer.training, "the model itself is left as it was"
 
@@ -298,9 +299,22 @@ def test_operations_of_a_whole_model_are_counted():
     corpus = toy_corpus(gives="states")
     model = toy_model(corpus, "bilstm", hidden=6)
     short, long = (
-        cost.flops_per_example(model, corpus.train.collate(np.flatnonzero(corpus.train.lengths == n))) for n in (4, 5)
+        cost.flops_per_example(model, [corpus.train.collate(np.flatnonzero(corpus.train.lengths == n))]) for n in (4, 5)
     )
     assert 4 * 2 * 2 * 4 * 6 * (8 + 6) <= short < long
+
+
+def test_operations_are_those_of_texts_of_all_lengths():
+    """Batches are of about one length each: counted on the first of them, the same network cost
+    half as much again with batches of 16 as with batches of 32."""
+    lengths = np.random.default_rng(0).permutation(np.repeat(np.arange(5, 51), 20))
+    found = []
+    for size in (16, 32, 64):
+        batches = of_all_lengths(length_buckets(lengths, size, None), lengths, cost.COUNTED)
+        assert len(batches) == cost.COUNTED
+        padded = [batch(len(rows), int(lengths[rows].max()), 7) for rows in batches]
+        found.append(cost.flops_per_example(Inner(nn.Linear(7, 3)), padded) / (2 * 7 * 3 * lengths.mean()))
+    assert found == pytest.approx([1, 1, 1], abs=0.06), "padding is a part of it"
 
 
 class AsksForValues(nn.Module):
@@ -328,7 +342,7 @@ def test_a_model_that_looks_at_values_is_counted_where_there_are_some(how):
     """A copy without storage has none to look at."""
     model = Inner(nn.Sequential(AsksForValues(how), nn.LSTM(3, 2, batch_first=True)))
     assert cost.flops_per_example(
-        model, Batch({"text": torch.ones(4, 5, 3)}, None, np.arange(4), 0)
+        model, [Batch({"text": torch.ones(4, 5, 3)}, None, np.arange(4), 0)]
     ) == 5 * 2 * 4 * 2 * (3 + 2)
 
 
@@ -339,8 +353,8 @@ def test_a_model_that_cannot_be_counted_has_no_count_and_still_a_record():
         def forward(self, x):
             raise RuntimeError("out of memory")
 
-    assert cost.flops_per_example(Inner(Breaks()), batch(2, 3)) is None
-    assert cost.flops_per_example(Inner(nn.ReLU()), batch(2, 3)) is None, (
+    assert cost.flops_per_example(Inner(Breaks()), [batch(2, 3)]) is None
+    assert cost.flops_per_example(Inner(nn.ReLU()), [batch(2, 3)]) is None, (
         "nothing that is counted is not a cost of nothing"
     )
 
@@ -350,7 +364,7 @@ def test_operations_of_dan_are_those_worked_out_by_hand():
     mean are free."""
     corpus = toy_corpus()
     model = toy_model(corpus, "dan", dims=8, hidden=6, layers=2)
-    assert cost.flops_per_example(model, corpus.train.collate(np.arange(5))) == 2 * (8 * 6 + 6 * 6 + 6 * 2)
+    assert cost.flops_per_example(model, [corpus.train.collate(np.arange(5))]) == 2 * (8 * 6 + 6 * 6 + 6 * 2)
 
 
 @pytest.mark.parametrize(
@@ -373,7 +387,7 @@ def test_both_ways_of_counting_agree(architecture, task):
     cheaper than its like."""
     model, chosen = mini_model(architecture, task)
     counted = cost._loss if architecture == "attn_seq2seq" else cost._forward
-    on_cpu, without_storage = (cost._operations(model, chosen, device, counted) for device in ("cpu", "meta"))
+    on_cpu, without_storage = (cost._operations(model, [chosen], device, counted) for device in ("cpu", "meta"))
     assert 0 < on_cpu == without_storage
 
 
@@ -386,7 +400,7 @@ def test_a_generator_counts_what_it_does_in_training(architecture):
     model, chosen = mini_model(architecture, "an4")
     symbols = chosen.target[0].shape[1] + 1
     output = 2 * symbols * model.encoder.output.weight.numel() if hasattr(model.encoder, "output") else symbols
-    assert cost.flops_per_example(model, chosen) > output
+    assert cost.flops_per_example(model, [chosen]) > output
 
 
 def mini_model(architecture: str, task: str):

@@ -409,8 +409,8 @@ def test_every_precision_trains_on_numbers_that_the_view_brings(tmp_path, precis
     go(one, tmp_path, 2, precision)
     assert one.curve[1]["train_loss"] < one.curve[0]["train_loss"]
     assert len(predict(model, corpus.dev, 8)) == len(cost.answering(model, corpus.dev, "cpu")(np.arange(16))) == 16
-    assert cost.flops_per_example(model, corpus.dev.collate(np.arange(4)))
-    assert cost.flops_of_losses(model, one.objective, one.first_steps(2))
+    assert cost.flops_per_example(model, [corpus.dev.collate(np.arange(4))])
+    assert cost.flops_of_losses(model, one.objective, one.steps_of_all_lengths(2))
 
 
 def test_at_32_bits_a_batch_stays_what_it_is():
@@ -493,7 +493,7 @@ def test_a_fit_that_was_over_is_not_trained_further(corpus, tmp_path, monkeypatc
     assert go(again, tmp_path, 7) == {"best_epoch": 2, "epochs": 4, "rising": False}
     assert again.rows == [], "no epoch is run again"
     assert same(again.model.state_dict(), first.model.state_dict())
-    asked = [[step.batch.rows.tolist() for step in one.first_steps(2)] for one in (first, again)]
+    asked = [[step.batch.rows.tolist() for step in one.steps_of_all_lengths(2)] for one in (first, again)]
     assert asked[0] == asked[1], "its record wants to know what a step of some objectives costs"
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import ClassVar
 
 import torch
 from torch import nn
 
 from harness import registry
+from harness.contract.base import Flipped, floor_score
 from harness.data.corpus import Corpus
 from harness.kinds import TextEncoder
 from harness.label_tree import LabelTree
@@ -63,6 +65,15 @@ def test_a_task_without_a_tree_is_refused_with_the_reason():
     task = registry.entry("tasks", "ag_news")
     assert Asks.reason_to_skip(task, {}) == "needs a tree over the labels, and ag_news declares none"
     assert Asks.reason_to_skip(registry.entry("tasks", "newsgroups20"), {}) is None
+
+
+def test_a_task_may_be_ruled_by_its_tree():
+    """Every such cell failed after its pilots, and the check of each architecture with it."""
+    corpus = corpus_of("newsgroups20")
+    entry = dataclasses.replace(corpus.task.entry, main_metric="hierarchical_f1")
+    train, dev = corpus.train.rows.to_list(), corpus.dev.rows.to_list()
+    assert 0 < floor_score(entry, train, dev) < 1
+    assert Flipped(entry, train, dev, dev).score([row["label"] for row in dev]) == 1
 
 
 def test_dev_is_scored_by_the_tree(tmp_path):

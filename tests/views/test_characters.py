@@ -34,10 +34,11 @@ def test_vectors_are_what_a_loop_over_the_characters_writes(reverse):
     assert batch.lengths.tolist() == [7, 9] == batch.mask.sum(1).tolist()
 
 
-def test_the_first_characters_are_kept_also_when_read_backwards():
-    """Cutting after reversing would feed the model the ends of long texts."""
+def test_read_backwards_a_long_text_is_cut_at_its_beginning():
+    """As in the program of Zhang et al. 2015, which begins at the last character."""
     view = Characters(alphabet="abcd", length=2)
-    assert collated(view, "abcd").ids.tolist() == [[2, 1]]
+    assert collated(view, "abcd").ids.tolist() == [[4, 3]]
+    assert collated(Characters(alphabet="abcd", length=2, reverse=False), "abcd").ids.tolist() == [[1, 2]]
 
 
 def test_blanks_and_strange_characters_are_zero_vectors_inside_the_text():

@@ -41,6 +41,12 @@ COUNTS: dict[str, tuple[Measure, Callable[[float], str]]] = {
 }
 
 
+ONE_BATCH = (
+    "operations of one batch, whose texts have about one length: up to twice too many or too few; later records count"
+    " batches of all lengths"
+)
+
+
 def by_device(result: Result) -> dict[str, list[Record]]:
     """Records that ended ok by machine; speed is never averaged over two kinds of machine."""
     machines: dict[str, list[Record]] = {}
@@ -92,7 +98,11 @@ def cost_cells(result: Result) -> list[list[Part]]:
 def count_cells(result: Result) -> dict[str, list[Part]]:
     """The cells of :data:`COUNTS` by column."""
     values = {name: (mean_of(result.ok, measure), show) for name, (measure, show) in COUNTS.items()}
-    return {name: BLANK if n is None else [Part(show(n), order=n)] for name, (n, show) in values.items()}
+    cells = {name: BLANK if n is None else [Part(show(n), order=n)] for name, (n, show) in values.items()}
+    operations = cells["FLOPs/example"]
+    if operations is not BLANK and any(record.training and record.flops_batches is None for record in result.ok):
+        cells["FLOPs/example"] = [part._replace(notes=(ONE_BATCH,)) for part in operations]
+    return cells
 
 
 def quiet_cells(speed: Speed | None) -> dict[str, list[Part]]:
