@@ -1,15 +1,27 @@
-"""The cost of all training of a cell: examples, tokens, steps and operations, pilots included."""
+"""The cost of an answer, and that of all training of a cell: examples, tokens, steps and
+operations, pilots included."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from harness.data.batches import length_buckets, of_all_lengths
 from harness.data.companions import Companion
 from harness.objectives import Supervised
+from harness.running.assembly import Assembly
 from harness.running.learning_rates import Pilot
 from harness.training import cost
 from harness.training.fit_module import FitModule
+
+
+def flops_of_answers(training: FitModule, assembly: Assembly) -> tuple[float | None, int]:
+    """Operations of an answer by example of dev, and the batches on which they were counted."""
+    dev = training.objective.portions(assembly.corpus.dev, assembly.training)
+    buckets = length_buckets(dev.padded_lengths, assembly.training.batch_size, None)
+    chosen = of_all_lengths(buckets, dev.padded_lengths, cost.COUNTED)
+    found = cost.flops_per_example(training.model, [dev.collate(rows) for rows in chosen])
+    return found and found / dev.share, len(chosen)
 
 
 def flops_of_training(training: FitModule) -> float | None:

@@ -20,7 +20,6 @@ import torch
 from datasets import Dataset
 
 from harness import registry
-from harness.data.batches import length_buckets, of_all_lengths
 from harness.data.loaded_rows import training_rows
 from harness.errors import MissingWeights
 from harness.kinds import Estimator, made
@@ -40,7 +39,13 @@ from harness.running.learning_rates import Foresight, Pilot, TooSlow, best_rate,
 from harness.running.neighbours import Watch, watched
 from harness.running.ruler import known_ruler, wants_ruler
 from harness.running.scored import scored
-from harness.running.spending import companions_read, cost_of_all, examples_of_a_pass, flops_of_training
+from harness.running.spending import (
+    companions_read,
+    cost_of_all,
+    examples_of_a_pass,
+    flops_of_answers,
+    flops_of_training,
+)
 from harness.running.usage import clocks, since
 from harness.running.worker_settings import Settings
 from harness.saved_models.model import KeptModel, fitted_model, trained_model
@@ -324,10 +329,7 @@ def _score_and_measure(
     speed = training.clock.rates() | cost.inference(
         cost.answering(model, corpus.dev, device), corpus.dev.padded_lengths, batch_size, _timed(cell, 2.0)
     )
-    dev = training.objective.portions(corpus.dev, assembly.training)
-    buckets = length_buckets(dev.padded_lengths, batch_size, None)
-    counted = of_all_lengths(buckets, dev.padded_lengths, cost.COUNTED)
-    flops = cost.flops_per_example(model, [dev.collate(rows) for rows in counted])
+    flops, batches = flops_of_answers(training, assembly)
     if (tokens := corpus.problem.tokens(corpus.target)) is not None:
         fields["tokens"] = tokens
     return fields | {
@@ -337,8 +339,8 @@ def _score_and_measure(
         "vectors": assembly.vectors,
         "parameters": cost.parameters(model),
         "speed": speed,
-        "flops_per_example": flops and flops / dev.share,
-        "flops_batches": len(counted),
+        "flops_per_example": flops,
+        "flops_batches": batches,
         "seconds": dict(training.seconds),
         "earlier": training.earlier,
     }

@@ -105,6 +105,14 @@ def test_each_sum_has_one_bias_and_attention_none(model, objective):
     biases = {"asked.bias": (6,), "context.bias": (6,), "match.bias": (1,)}
     assert found == squares | biases | {"asked.weight": (6, 3), "weight.weight": (1, 6), "match.weight": (1, 6, 6)}
     assert objective.labels.weight.shape == (2, 6)
+    widths = [tuple(network.below[0].weight.shape) for network in (model.prior, objective.posterior)]
+    assert widths == [(6, 6), (18, 18)], "as many units as what each reads"
+
+
+def test_each_text_is_read_by_as_many_layers_as_asked_for():
+    for layers in (1, 2):
+        made = NeuralAnswerSelection(5, layers=layers, **SIZES)
+        assert len(made.question.forwards) == len(made.answer.forwards) == layers
 
 
 # --- the bound ---
