@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tools.breaks.__main__ import DRAWN, Kept, concerned, reported
-from tools.breaks.changes import changed_since
+from tools.breaks.changes import changed_since, git
 from tools.breaks.lists import BadList, Break, mirror_of, read
 from tools.breaks.mutants import Mutant
 from tools.breaks.trial import Outcome
@@ -157,6 +157,30 @@ def test_an_unknown_commit_asks_for_some_of_all():
     """A fresh copy may lack the landed commit; an empty choice would be green."""
     assert changed_since(ROOT, "no-such-commit") is None
     assert len(concerned(made("rnn", 100), None, "seed")) == DRAWN
+
+
+def test_words_are_no_change_of_code(tmp_path: Path):
+    """An audit that declared deviations of forty architectures had each of them trained by the
+    suite."""
+    then = (
+        "@register('a', deviations=('one',), variants={'b': {'deviations': ()}})\nclass A:\n    'Doc.'\n    size = 1\n"
+    )
+    words = then.replace("('one',)", "('one', 'two')").replace("Doc", "Docs").replace("()}", "('x',)}")
+    now = {
+        "words.py": words + "# more\n",
+        "code.py": then.replace("size = 1", "size = 2"),
+        "settings.py": then.replace("'a',", "'a', tiny={},"),
+        "broken.py": then + "class",
+        "page.md": "two",
+    }
+    git(tmp_path, "init", "-q")
+    for name in now:
+        (tmp_path / name).write_text("one" if name == "page.md" else then)
+    git(tmp_path, "add", ".")
+    git(tmp_path, "-c", "user.name=test", "-c", "user.email=t@example.org", "commit", "-q", "-m", "then")
+    for name, text in now.items():
+        (tmp_path / name).write_text(text)
+    assert changed_since(tmp_path, "HEAD") == {"code.py", "settings.py", "broken.py", "page.md"}
 
 
 CONTRACT = """

@@ -2,15 +2,51 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 from pathlib import Path
 
+PROSE = ("deviations", "vectors_of_paper")
+"""What architectures say for the pages alone, and no check asks."""
+
 
 def changed_since(root: Path, commit: str) -> set[str] | None:
-    """Files that differ from those of a commit; None where the repository does not have it."""
+    """Files that differ from those of a commit, in code if they are Python; None where the
+    repository does not have it."""
     if not git(root, "rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}", check=False):
         return None
-    return set(git(root, "diff", "--name-only", commit).splitlines())
+    names = git(root, "diff", "--name-only", commit).splitlines()
+    return {name for name in names if not (name.endswith(".py") and _in_words_alone(root, commit, name))}
+
+
+def _in_words_alone(root: Path, commit: str, name: str) -> bool:
+    """True for a file of Python in which comments, docstrings or :data:`PROSE` changed, and nothing
+    else."""
+    file = root / name
+    try:
+        return file.is_file() and code(file.read_text()) == code(git(root, "show", f"{commit}:{name}"))
+    except (subprocess.CalledProcessError, SyntaxError):  # a new one; or one that is broken
+        return False
+
+
+def code(source: str) -> str:
+    """The syntax of a file without its words."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            node.keywords = [keyword for keyword in node.keywords if keyword.arg not in PROSE]
+        elif isinstance(node, ast.Dict):
+            pairs = list(zip(node.keys, node.values, strict=True))
+            pairs = [(key, value) for key, value in pairs if getattr(key, "value", None) not in PROSE]
+            node.keys, node.values = [key for key, _ in pairs], [value for _, value in pairs]
+        elif isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = [each for each in node.body if not _is_text(each)]
+    return ast.dump(tree)
+
+
+def _is_text(node: ast.stmt) -> bool:
+    """True for a text that stands alone."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def git(root: Path, *arguments: str, check: bool = True) -> str:
