@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 PROSE = ("deviations", "vectors_of_paper")
-"""What architectures say for the pages alone, and no check asks."""
+"""Arguments of architectures for the pages alone, for which no check asks."""
 
 
 def changed_since(root: Path, commit: str) -> set[str] | None:
