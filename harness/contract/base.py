@@ -8,7 +8,7 @@ from typing import Any
 
 from harness import registry
 from harness.kinds import Architecture
-from harness.metrics import CLEARLY, above, better, info, score
+from harness.metrics import CLEARLY, above, better, info, main_score
 from harness.problems import problem
 from harness.registry import TaskEntry
 from harness.task import Row
@@ -77,9 +77,9 @@ def best_floor(task: TaskEntry, train: list[Row], rows: list[Row], system: type[
 def _floor_scores(
     task: TaskEntry, train: list[Row], rows: list[Row], system: type[Architecture], view: View | None = None
 ) -> Iterator[float]:
-    main, tree = task.main_metric, registry.load(task).label_tree
+    adapter = registry.load(task)(task)
     floors = problem(task.type).floors_of(system, train, rows, view).values()
-    return (score([main], predictions, rows, tree)[main] for predictions in floors)
+    return (main_score(adapter, predictions, rows) for predictions in floors)
 
 
 class Flipped:
@@ -90,15 +90,13 @@ class Flipped:
     """
 
     def __init__(self, task: TaskEntry, train: list[Row], right: list[Row], rows: list[Row]):
-        self.metric, self.tree, self.right, self.rows = task.main_metric, registry.load(task).label_tree, right, rows
+        self.metric, self.task, self.right, self.rows = task.main_metric, registry.load(task)(task), right, rows
         self.limit = above(self.metric, best_floor(task, train, rows), CLEARLY)
 
     def score(self, predictions: list[Any]) -> float:
         """The main metric by the wrong answers, but no more than the limit for who gives the right
         ones oftener: a model that knows little spreads its mistakes unevenly."""
-        wrong, right = (
-            score([self.metric], predictions, rows, self.tree)[self.metric] for rows in (self.rows, self.right)
-        )
+        wrong, right = (main_score(self.task, predictions, rows) for rows in (self.rows, self.right))
         return self.limit if better(self.metric, wrong, self.limit) and better(self.metric, right, wrong) else wrong
 
     def require_unlearnt(self, found: float) -> str:

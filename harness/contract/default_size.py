@@ -22,7 +22,7 @@ from harness import registry
 from harness.contract.base import Result, best_floor
 from harness.errors import ArchbenchError, UsageError
 from harness.kinds import Estimator, made
-from harness.metrics import CLEARLY, above, better, score
+from harness.metrics import CLEARLY, above, better, main_score
 from harness.problems import problem
 from harness.records import Cell
 from harness.registry import ArchitectureEntry, TaskEntry
@@ -121,14 +121,14 @@ def _fitted(
     train, dev, test = splits
     cls = registry.load(registry.entry("architectures", cell.architecture))
     task = registry.entry("tasks", cell.task)
-    type = task.type
-    asked, settings, tree = problem(type), constructor_settings(cell), registry.load(task).label_tree
+    type, adapter = task.type, registry.load(task)(task)
+    asked, settings = problem(type), constructor_settings(cell)
     hidden, learnt = asked.input_rows, asked.learnt_rows
     while True:
         began = time.process_time()
         estimator = made(cls, type, cell.seed, settings)
         estimator.fit(learnt(train), learnt(dev), hidden(test) if estimator.transductive else ())
-        on_dev, on_test = (score([metric], estimator.predict(hidden(rows)), rows, tree)[metric] for rows in (dev, test))
+        on_dev, on_test = (main_score(adapter, estimator.predict(hidden(rows)), rows) for rows in (dev, test))
         now, passes = time.process_time(), settings.get("epochs", 1)
         more = min(4 * passes, PASSES)
         if "epochs" not in settings or better(metric, on_dev, goal) or more <= passes or now + 4 * (now - began) > ends:
@@ -155,7 +155,7 @@ def _trained(
             training.load_state_dict(training.best["weights"])
     predictions = predict(training.model, assembly.corpus.test(), recipe.batch_size)
     best = training.curve[training.best["epoch"] - 1][metric] if training.best else math.nan
-    return (best, score([metric], predictions, test, assembly.task.label_tree)[metric]), len(training.curve), finite
+    return (best, main_score(assembly.task, predictions, test)), len(training.curve), finite
 
 
 def laid_over_passes(recipe: TrainingSettings) -> TrainingSettings:

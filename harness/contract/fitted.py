@@ -21,7 +21,7 @@ from harness.contract.imports import again
 from harness.contract.process import require_obeyed, seeds_given
 from harness.data.loaded_rows import chosen
 from harness.kinds import Estimator, made
-from harness.metrics import CLEARLY, above, better, score
+from harness.metrics import CLEARLY, above, better, main_score, score
 from harness.problems import problem
 from harness.registry import ArchitectureEntry, TaskEntry
 from harness.saved_models.folder import Part
@@ -254,7 +254,7 @@ class FittedCase(Case):
     def learns(self) -> None:
         main = self.task.entry.main_metric
         limit = floor_score(self.task.entry, self.train, self.test, self.cls)
-        found = score([main], self.first.predictions, self.test, self.task.label_tree)[main]
+        found = main_score(self.task, self.first.predictions, self.test)
         require(
             better(main, found, above(main, limit, CLEARLY)), f"{main} on test is {found:.3f}; the floor is {limit:.3f}"
         )

@@ -15,7 +15,7 @@ import torch
 from harness.contract.base import NOT_FLIPPED, Broken, Flipped, floor_score, require
 from harness.contract.model_case import ModelCase
 from harness.data.batches import length_buckets
-from harness.metrics import CLEARLY, above, better, is_fraction, perfect, score
+from harness.metrics import CLEARLY, above, better, is_fraction, main_score, perfect, score
 from harness.training.cost import flops_per_example
 from harness.training.model import predict, predict_with_loss
 
@@ -111,7 +111,7 @@ class LearningCase(ModelCase):
         for number, _ in enumerate(steps, start=1):
             if number % len(batches[0]) == 0:
                 predictions, _ = predict_with_loss(model, shown, 64)
-                found = score([main], predictions, dev, self.task.label_tree)[main]
+                found = main_score(self.task, predictions, dev)
                 best = found if better(main, found, best) else best
                 if better(main, best, wanted):
                     if flipped is None:

@@ -38,7 +38,7 @@ from harness.metrics.characters import characters_of
 from harness.metrics.information import PER_TOKEN, PERCENT, MetricInfo, exponential, unchanged
 from harness.metrics.label_sets import chosen, precision_at
 from harness.metrics.plugins import compute_of, info_of
-from harness.task import Row
+from harness.task import Row, Task
 
 T = TypeVar("T")
 NO_TREE: Mapping[str, str] = MappingProxyType({})
@@ -75,6 +75,12 @@ def score(
         elif name not in values:
             values |= METRICS[name](predictions, rows)
     return values
+
+
+def main_score(task: Task, predictions: Sequence[Any], rows: Sequence[Row]) -> float:
+    """Value of the main metric of a task."""
+    main = task.entry.main_metric
+    return score([main], predictions, rows, task.label_tree)[main]
 
 
 def info(name: str) -> MetricInfo:

@@ -57,7 +57,7 @@ def _row(choice: Choice, scored: Scored) -> TableRow:
     entry, info = scored.tried.entry, display_info(choice.metric)
     name = f"{entry.name} ({entry.id})" if not scored.tried.is_floor else entry.name
     best = _is(scored, choice.recommended)
-    size, show = scored.tried.parameters, COUNTS["parameters"][1]
+    size, show = scored.tried.parameters, COUNTS["parameters"].show
     cells = [
         [Part(info.format(scored.score), "best" if best else "")],
         BLANK if scored.interval is None else [Part(format_interval(choice.metric, scored.interval))],

@@ -14,7 +14,7 @@ from harness.data.corpus import Corpus
 from harness.data.corpus import Split as EncodedSplit
 from harness.data.word_vectors import read_vectors
 from harness.kinds import Encoder, Regime
-from harness.metrics import score
+from harness.metrics import main_score
 from harness.records import Cell
 from harness.records.blocks import NO_VECTORS, Vectors
 from harness.registry import ArchitectureEntry
@@ -148,9 +148,9 @@ class Assembly:
     @functools.cached_property
     def pilot_floor(self) -> float:
         """The main metric on :attr:`pilot_dev` of predictions without a model."""
-        rows, main, corpus = self.pilot_dev.rows.to_list(), self.task.entry.main_metric, self.corpus
+        rows, corpus = self.pilot_dev.rows.to_list(), self.corpus
         floors = corpus.problem.floors_of(self.encoder_class, corpus.train.rows.to_list(), rows, corpus.view)
-        return score([main], next(iter(floors.values())), rows, self.task.label_tree)[main]
+        return main_score(self.task, next(iter(floors.values())), rows)
 
     def training_of(self, model: Model, lr: float) -> FitModule:
         """One fit of a model at a learning rate."""

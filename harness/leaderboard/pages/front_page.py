@@ -179,7 +179,7 @@ def _best_row(board: Board, section: Section, task: str) -> TableRow | None:
 
 
 def _size(result: Result) -> Part:
-    size = mean_of(result.ok, COUNTS["parameters"][0])
+    size = mean_of(result.ok, COUNTS["parameters"].measure)
     return BLANK[0] if size is None else Part(format_magnitude(size))
 
 

@@ -51,8 +51,8 @@ def costs(board: Board) -> dict[str, tuple[str, Cost]]:
 
     return {
         "latency": ("milliseconds of one answer, on a quiet machine at the default size", latency),
-        "flops": ("FLOPs of one example", lambda _, result: mean_of(result.ok, COUNTS["FLOPs/example"][0])),
-        "size": ("parameters", lambda _, result: mean_of(result.ok, COUNTS["parameters"][0])),
+        "flops": ("FLOPs of one example", lambda _, result: mean_of(result.ok, COUNTS["FLOPs/example"].measure)),
+        "size": ("parameters", lambda _, result: mean_of(result.ok, COUNTS["parameters"].measure)),
     }
 
 

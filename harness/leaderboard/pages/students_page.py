@@ -134,7 +134,7 @@ def _table(board: Board, place: Section, task: str, pupils: Iterable[Pupil]) -> 
     info = display_info(metric)
     rows = []
     for pupil in pupils:
-        size = mean_of(pupil.result.ok, COUNTS["parameters"][0])
+        size = mean_of(pupil.result.ok, COUNTS["parameters"].measure)
         cells = [
             text_cell(_words(board, task, pupil)),
             [Part(format_score(metric, pupil.summary), order=info.scale(pupil.summary.mean))],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from harness.leaderboard.results import Result
 from harness.leaderboard.speeds import Speed
@@ -35,16 +36,29 @@ MEASURES: dict[str, Measure] = {
     "training s": lambda r: r.seconds.get("train"),
     "processor s": lambda r: r.seconds.get("train_processor"),
 }
-COUNTS: dict[str, tuple[Measure, Callable[[float], str]]] = {
-    "parameters": (lambda r: r.parameters.get("total") or None, lambda value: f"{value:,.0f}"),
-    "FLOPs/example": (lambda r: r.flops_per_example, format_magnitude),
-}
-
-
 ONE_BATCH = (
     "operations of one batch, whose texts have about one length: up to twice too many or too few; later records count"
     " batches of all lengths"
 )
+
+
+class Count(NamedTuple):
+    """What is counted of a cell, the same on every machine: its measure, its number as text, and
+    the note of a record that counts otherwise than others."""
+
+    measure: Measure
+    show: Callable[[float], str]
+    note: Callable[[Record], str | None] = lambda _: None
+
+
+COUNTS = {
+    "parameters": Count(lambda r: r.parameters.get("total") or None, lambda value: f"{value:,.0f}"),
+    "FLOPs/example": Count(
+        lambda r: r.flops_per_example,
+        format_magnitude,
+        lambda r: ONE_BATCH if r.training and r.flops_batches is None else None,
+    ),
+}
 
 
 def by_device(result: Result) -> dict[str, list[Record]]:
@@ -97,12 +111,13 @@ def cost_cells(result: Result) -> list[list[Part]]:
 
 def count_cells(result: Result) -> dict[str, list[Part]]:
     """The cells of :data:`COUNTS` by column."""
-    values = {name: (mean_of(result.ok, measure), show) for name, (measure, show) in COUNTS.items()}
-    cells = {name: BLANK if n is None else [Part(show(n), order=n)] for name, (n, show) in values.items()}
-    operations = cells["FLOPs/example"]
-    if operations is not BLANK and any(record.training and record.flops_batches is None for record in result.ok):
-        cells["FLOPs/example"] = [part._replace(notes=(ONE_BATCH,)) for part in operations]
-    return cells
+    return {name: _count(count, result.ok) for name, count in COUNTS.items()}
+
+
+def _count(count: Count, records: Sequence[Record]) -> list[Part]:
+    mean = mean_of(records, count.measure)
+    notes = tuple(dict.fromkeys(filter(None, map(count.note, records))))
+    return BLANK if mean is None else [Part(count.show(mean), "", notes, order=mean)]
 
 
 def quiet_cells(speed: Speed | None) -> dict[str, list[Part]]:

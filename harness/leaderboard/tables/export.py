@@ -209,7 +209,7 @@ def _score(board: Board, result: Result, metric: str) -> dict[str, Any]:
 
 
 def _costs(result: Result) -> list[dict[str, Any]]:
-    sizes = {name: mean_of(result.ok, measure) for name, (measure, _) in COUNTS.items()}
+    sizes = {name: mean_of(result.ok, count.measure) for name, count in COUNTS.items()}
     return [
         {
             "device": machine,
