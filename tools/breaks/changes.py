@@ -45,7 +45,8 @@ def code(source: str) -> str:
 
 
 def _is_text(node: ast.stmt) -> bool:
-    """True for a text that stands alone."""
+    """True for a text that stands alone. The harness has this too, but trials are forked from this
+    process, which must not have loaded what they break."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
