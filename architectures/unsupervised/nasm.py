@@ -20,13 +20,13 @@ from harness.views.words import WordBatch
 
 
 class GaussianNetwork(nn.Module):
-    """Two tanh layers over what is given (B, width), and above them mean and logarithm of the
-    deviation of a latent variable (B, latent)."""
+    """Two tanh layers, as wide as what is given (B, width), and above them mean and logarithm of
+    the deviation of a latent variable (B, latent)."""
 
-    def __init__(self, width: int, hidden: int, latent: int):
+    def __init__(self, width: int, latent: int):
         super().__init__()
-        self.below = nn.Sequential(nn.Linear(width, hidden), nn.Tanh(), nn.Linear(hidden, hidden), nn.Tanh())
-        self.mean, self.log_deviation = nn.Linear(hidden, latent), nn.Linear(hidden, latent)
+        self.below = nn.Sequential(nn.Linear(width, width), nn.Tanh(), nn.Linear(width, width), nn.Tanh())
+        self.mean, self.log_deviation = nn.Linear(width, latent), nn.Linear(width, latent)
 
     def forward(self, given: Tensor) -> Gaussian:
         hidden = self.below(given)
@@ -44,7 +44,7 @@ class AnswerBound(Objective):
     def __init__(self, owner: Any, model: Model | None, inner: Objective | None = None):
         super().__init__(owner, model, inner)
         self.labels = nn.Embedding(2, owner.size)
-        self.posterior = GaussianNetwork(3 * owner.size, 3 * owner.size, owner.latent)
+        self.posterior = GaussianNetwork(3 * owner.size, owner.latent)
 
     def losses(self, model: Model, step: Step) -> dict[str, Tensor]:
         encoder, inputs = model.encoder, model.read(step.batch.inputs)
@@ -93,7 +93,7 @@ class NeuralAnswerSelection(PairEncoder):
         super().__init__()
         self.size, self.latent = hidden, latent
         self.question, self.answer = (Recurrent("lstm", width, hidden, layers) for _ in range(2))
-        self.prior = GaussianNetwork(hidden, hidden, latent)
+        self.prior = GaussianNetwork(hidden, latent)
         self.asked, self.offered = nn.Linear(latent, hidden), nn.Linear(hidden, hidden, bias=False)
         self.weight = nn.Linear(hidden, 1, bias=False)
         self.context, self.last = nn.Linear(hidden, hidden), nn.Linear(hidden, hidden, bias=False)
