@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import keyword
+import os
 import re
 from pathlib import Path
 
@@ -81,7 +82,7 @@ def _templates(name: str) -> tuple[str, str]:
 def _write(name: str, folders: tuple[Path, Path], plugin: str, test: str) -> tuple[Path, Path]:
     files = folders[0] / f"{name}.py", folders[1] / f"test_{name}.py"
     for file in files:
-        if file.exists():
+        if os.path.exists(file):  # noqa: PTH110 - pathlib raises for a name that is too long
             raise UsageError(f"{file} exists already; choose another name or folder")
     for file, text in zip(files, (plugin, test), strict=True):
         try:

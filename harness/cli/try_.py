@@ -167,21 +167,28 @@ def _refuse_otherwise(file: Path, columns: Mapping[str, str | None], others: Map
     from harness.user_data.inspection import roles
 
     found = described(file)
+    has = {option: found.columns.get(name) for option, name in roles(found.type).items()} | {"group": found.group}
+    if "transcript" in found.columns:  # the only text beside recordings
+        has["text"] = found.columns["transcript"]
     given = {**columns, "group": others["group"]}
     names: Sequence[Column] = ()
-    if any(isinstance(as_column(text), int) for text in given.values()):
+    if any(isinstance(column, int) for column in (*map(as_column, given.values()), *has.values())):
         names = raw_tables.read(found.path(next(iter(found.places))), found.source, None).columns
 
-    def column(text: str) -> Column:
-        number = as_column(text)
-        return names[number - 1] if isinstance(number, int) and number <= len(names) else text
+    def same(column: Column | None) -> Column | None:
+        """A column by its name, or by its number where it has none or shares it."""
+        number = as_column(column) if isinstance(column, str) and column not in names else column
+        if not isinstance(number, int) or number > len(names):
+            return number
+        name = names[number - 1]
+        return name if names.count(name) == 1 and str(name).strip() else number
 
-    said = {option: column(text) for option, text in given.items() if text is not None}
-    said |= {option: text for option, text in others.items() if text is not None and option != "group"}
-    has: dict[str, Column | None] = {option: found.columns.get(name) for option, name in roles(found.type).items()}
-    has |= {"group": found.group, "format": found.source.format, "type": found.type}
+    said = {option: same(text) for option, text in given.items()}
+    said |= {each: others[each] for each in ("format", "type")}
+    has = {option: same(column) for option, column in has.items()}
+    has |= {"format": found.source.format, "type": found.type}
     for option, value in said.items():
-        if value != has.get(option):
+        if value is not None and value != has.get(option):
             raise UsageError(f"{file} exists already and says otherwise than --{option} {value}: correct it there")
 
 

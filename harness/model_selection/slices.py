@@ -3,7 +3,6 @@ until one is chosen."""
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
@@ -21,7 +20,7 @@ from harness.user_data.description import described, parse
 from harness.user_data.splits import carved, hashes
 from harness.user_data.table import GROUP, PLACE
 from harness.user_data.task import SPLITS, OwnTask
-from harness.user_data.writing import quoted
+from harness.user_data.writing import path_from, quoted
 
 FEWEST_SEALED_OF, FEWEST_SEALED = 1_000, 200
 """Rows from which on a slice is sealed, and how many it must have: fewer confirm nothing."""
@@ -195,7 +194,7 @@ def _write(task: OwnTask, folder: Path, name: str, places: np.ndarray, split: Ma
     splits = {"assigned": f"{file.stem}.csv"} | ({} if found.group is None else {"group": found.group})
     content = parse(found.file) | {"id": f"{found.id}_{name}", "splits": splits}
     content["name"] = f"{task.entry.name}, {name.replace('_', ' ')}"
-    content["data"] = content["data"] | {"all": os.path.relpath(found.path("all"), folder)}
+    content["data"] = content["data"] | {"all": path_from(found.path("all"), folder)}
     content.pop("sizes", None)
     plain = [f"{key} = {quoted(value)}" for key, value in content.items() if not isinstance(value, dict)]
     tables = [

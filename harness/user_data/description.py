@@ -37,6 +37,9 @@ SHARES: dict[Split, float] = {"dev": 0.1, "test": 0.2}
 """Shares of the rows that are held out where no file and no column gives a split."""
 MOST_BYTES = 1 << 20
 """Bytes of a description; a larger file is something else."""
+LONGEST_ID = 80
+"""Characters of an id: the name of a folder has at most 100, and parts of a task are named after
+it."""
 STEPS = 1000
 """Optimiser steps that are made in any case: ten passes over a few hundred rows are too few to
 learn from."""
@@ -220,8 +223,9 @@ def described(file: Path) -> Description:
         raise RegistryError(f"{file}: no type; expected type = one of {', '.join(types)}")
     problem = types[type]
     id = content.text("id", id_of(file))
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", id):
-        raise RegistryError(f"{file}: id = {id!r:.60}: expected lower-case letters, digits and underscores")
+    if not re.fullmatch(rf"[a-z][a-z0-9_]{{0,{LONGEST_ID - 1}}}", id):
+        expected = f"lower-case letters, digits and underscores, a letter first, {LONGEST_ID} at most"
+        raise RegistryError(f"{file}: id = {id!r:.60}: expected {expected}")
     metrics = content.texts("metrics", problem.metrics)
     # A metric that no type has, such as a plugin's, says itself which columns it needs.
     elsewhere = {name for each in types.values() for name in each.metrics} - {*problem.metrics}
@@ -245,17 +249,18 @@ def described(file: Path) -> Description:
     shares, seed, group, column, assigned = _splits(splits, places)
     columns = _columns(Section(file, "columns", tables["columns"]), problem)
     found = Description(file, id, type, options, places, hub, source, columns, shares, seed, group, column, assigned)
-    options["protocol"] = _protocol(found, *words)
+    options["protocol"] = _protocol(found, problem.cluster, *words)
     return found
 
 
 def id_of(file: Path) -> str:
-    """The id of a task by the name of its file. Letters that an id cannot have are told apart by
-    digits of a digest."""
+    """The id of a task by the name of its file. Letters that an id cannot have, and those beyond
+    its length, are told apart by digits of a digest."""
     name = re.sub(r"[^a-z0-9]+", "_", file.stem.lower()).strip("_")
-    if any(letter.isalnum() and not letter.isascii() for letter in file.stem):
-        name = f"{name or 'task'}_{hashlib.sha256(os.fsencode(file.stem)).hexdigest()[:6]}"
-    return name if name[:1].isalpha() else f"task_{name}".rstrip("_")
+    name = name if name[:1].isalpha() else f"task_{name}".rstrip("_")
+    if len(name) > LONGEST_ID or any(letter.isalnum() and not letter.isascii() for letter in file.stem):
+        name = f"{name[: LONGEST_ID - 7]}_{hashlib.sha256(os.fsencode(file.stem)).hexdigest()[:6]}"
+    return name
 
 
 def file_of(data: Path) -> Path:
@@ -364,15 +369,17 @@ def _columns(section: Section, problem: registry.ProblemEntry) -> dict[str, Colu
     return columns
 
 
-def _protocol(found: Description, description: str, languages: str) -> str:
-    """Choices of the description in words: those of the user first."""
+def _protocol(found: Description, cluster: str | None, description: str, languages: str) -> str:
+    """Choices of the description in words: those of the user first. ``cluster`` is the column of
+    dependent rows of its type."""
     words = [description and description.rstrip(". ") + ".", languages and f"Languages: {languages}."]
     if found.column is not None:
         words.append(f"Splits are those of the column {found.column}.")
     if found.assigned is not None:
         words.append(f"Splits are those of {found.assigned}.")
+    group = found.group if found.group is not None else cluster if cluster in found.columns else None
+    kept = "rows of equal inputs" if group is None else f"rows of one {group}"
     for split, share in found.shares.items():
-        kept = f"rows of one {found.group}" if found.group is not None else "rows of equal inputs"
         words.append(f"{split} is {share:.3g} of the rows, chosen by seed {found.seed}; {kept} stay together.")
     if found.source.drop_missing:
         words.append("Rows with an empty cell are left out.")

@@ -459,7 +459,7 @@ def _all_differ(looked: Looked, column: Column) -> bool:
 def list_in(folder: Path) -> Path:
     """The file in a folder that lists its recordings; :class:`UsageError` where there is none, or
     several."""
-    files = sorted(path for path in folder.iterdir() if path.suffix.lower() in ENDINGS)
+    files = sorted(path for path in folder.iterdir() if path.suffix.lower() in ENDINGS and path.is_file())
     if len(files) != 1:
         found = ", ".join(path.name for path in files[:5]) or "none"
         raise UsageError(

@@ -170,6 +170,8 @@ def _parquet(path: Path, _: Source, wanted: Sequence[Column] | None) -> Cells:
         file = pyarrow.parquet.ParquetFile(path)
         names = file.schema_arrow.names
         chosen = [names[place] for place in places_of(path, names, wanted, len(names))]
+        if twice := [name for name in chosen if names.count(name) > 1]:  # read by their names, whatever was asked
+            raise DataError(f"{path}: {names.count(twice[0])} columns are called {twice[0]!r:.80}; rename all but one")
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise DataError(f"{path}: not a whole Parquet file ({error!s:.200})") from error
 

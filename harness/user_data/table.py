@@ -242,6 +242,8 @@ def _answer(passage: str, answer: str | None, start: float | None) -> dict[str, 
     """An answer as a row has it: its text and its offset, the first where none is given."""
     if answer is None:
         return {"text": [], "start": []}
+    if not isinstance(passage, str):
+        raise ValueError("its passage is a list of words; an answer is a piece of a text, so that it has to be one")
     place = passage.find(answer) if start is None else int(start)
     if place < 0 or passage[place : place + len(answer)] != answer:
         where = "in its passage" if start is None else f"at character {place} of its passage, counted from 0"

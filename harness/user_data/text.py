@@ -97,9 +97,13 @@ def _undecodable(name: object, number: int, rest: str, encoding: str, error: Uni
 
 def guessed_encoding(path: Path) -> tuple[str, str]:
     """The encoding of a file, and the reason for it in words: its byte order mark, else UTF-8 if
-    all of it is, else one that can be read."""
-    with path.open("rb") as file:
-        beginning = file.read(CHUNK)
+    all of it is, else one that can be read. Raises :class:`DataError` for a file that cannot be
+    opened."""
+    try:
+        with path.open("rb") as file:
+            beginning = file.read(CHUNK)
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror}") from error
     if mark := marked(beginning):
         return mark[0], "a byte order mark says so"
     zeros = [beginning[place::2].count(0) for place in (0, 1)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -58,13 +59,17 @@ def new_task(
     file = out or file_of(data)
     if file.suffix != registry.DESCRIPTION:
         raise UsageError(f"--out {file}: expected a name that ends in {registry.DESCRIPTION}")
-    if file.exists():
+    if "," in str(file):
+        raise UsageError(f"--out {file}: a comma parts the names of two tasks; choose a name without one")
+    if os.path.exists(file):  # noqa: PTH110
         raise UsageError(f"{file} exists already; choose another name with --out")
     found, chosen = guess(looked, columns, type)
     taken = set(chosen.values())
     named = id_column(looked, taken)
-    lines = _described(looked, found, chosen, named, group, others, file)
-    warnings = _of_form(looked, chosen) + _of_cells(looked, found, chosen)
+    part = None if others or group is not None else split_column(looked)
+    filled = _filled(looked, found, chosen, {group, part} - {None})
+    lines = _described(looked, found, chosen, named, group, part, filled, others, file)
+    warnings = _of_form(looked, chosen) + _of_cells(looked, chosen, filled)
     trial = file.with_name(f".{file.stem}.{os.getpid()}{registry.DESCRIPTION}")
     try:
         trial.parent.mkdir(parents=True, exist_ok=True)
@@ -73,7 +78,8 @@ def new_task(
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror}; the description of a task must be written there") from error
     finally:
-        trial.unlink(missing_ok=True)
+        with suppress(OSError):  # it has been told above
+            trial.unlink(missing_ok=True)
     warnings += more
     comments = [f"{looked.path.name}: {looked.rows:,} rows. Written by `archbench new-task`: look at each line."]
     comments = list(map(_comment, [*comments, *(f"WARNING: {warning}" for warning in warnings), *counted]))
@@ -104,11 +110,12 @@ def _described(
     columns: Mapping[str, Column],
     row_id: Column | None,
     group: Column | None,
+    part: Column | None,
+    filled: Collection[Column],
     others: Mapping[Split, Path],
     file: Path,
 ) -> list[str]:
     source, reasons = looked.source, looked.reasons
-    part = None if others or group is not None else split_column(looked)
     problem = registry.entry("problems", type)
     lines = [f"type = {quoted(type)}  # a guess: {_why(looked, columns, problem)}"]
     metrics = problem.metrics
@@ -123,7 +130,7 @@ def _described(
     lines += ["", "[data]"]
     places: dict[str, Path] = {"train" if others else "all": looked.path}
     places |= {str(split): path for split, path in others.items()}
-    lines += [f"{split} = {quoted(os.path.relpath(path, file.parent))}" for split, path in places.items()]
+    lines += [f"{split} = {quoted(path_from(path, file.parent))}" for split, path in places.items()]
     if source.format:
         lines.append(f"format = {quoted(source.format)}")
     if "encoding" in reasons:
@@ -134,7 +141,7 @@ def _described(
         lines.append(f"quotes = {quoted(source.quotes)}")
     if "header" in reasons:
         lines.append(f"header = {quoted(source.header)}  # {reasons['header']}")
-    if any(looked.named(column).empty for column in _filled(columns, problem)):
+    if any(looked.named(column).empty for column in filled):
         lines.append("drop_missing = true  # rows with an empty cell are left out")
     lines += ["", "[columns]", *(f"{name} = {quoted(column)}" for name, column in columns.items())]
     if row_id is not None:
@@ -146,6 +153,12 @@ def _described(
     if group is not None:
         lines.append(f"group = {quoted(group)}  # rows of one value stay together")
     return [*lines, "seed = 0"]
+
+
+def path_from(file: Path, folder: Path) -> str:
+    """The path of a file from a folder, both where they really are: ``..`` of a linked folder is
+    the one above its target. A link to a file keeps its own name."""
+    return os.path.relpath(file.parent.resolve() / file.name, folder.resolve())
 
 
 def _why(looked: Looked, columns: Mapping[str, Column], problem: registry.ProblemEntry) -> str:
@@ -189,15 +202,19 @@ def _of_form(looked: Looked, columns: Mapping[str, Column]) -> list[str]:
     return warnings
 
 
-def _filled(columns: Mapping[str, Column], problem: registry.ProblemEntry) -> list[Column]:
-    """The columns in which an empty cell says nothing, so that its row is left out."""
-    return [column for name, column in columns.items() if problem.forms.get(name) not in MAY_BE_MISSING]
+def _filled(
+    looked: Looked, type: str, columns: Mapping[str, Column], dividing: Collection[Column | None]
+) -> list[Column]:
+    """The columns in which an empty cell says nothing, so that its row is left out: those of the
+    task, and those that divide its rows."""
+    forms = registry.entry("problems", type).forms
+    filled = {column for name, column in columns.items() if forms.get(name) not in MAY_BE_MISSING} | {*dividing}
+    return [each.column for number, each in enumerate(looked.columns, 1) if {each.column, number} & filled]
 
 
-def _of_cells(looked: Looked, type: str, columns: Mapping[str, Column]) -> list[str]:
+def _of_cells(looked: Looked, columns: Mapping[str, Column], filled: Collection[Column]) -> list[str]:
     warnings = []
-    filled = _filled(columns, registry.entry("problems", type))
-    for column in dict.fromkeys(columns.values()):
+    for column in dict.fromkeys((*columns.values(), *filled)):
         profile = looked.named(column)
         if profile.empty and column in filled:
             first = f"the first in {looked.unit} {profile.first_empty}"
@@ -228,8 +245,14 @@ def _counted(file: Path) -> tuple[list[str], list[str]]:
     comments = ["rows: " + ", ".join(f"{split} {len(table):,}" for split, table in tables.items())]
     if rows < FEW_ROWS:
         warnings.append(f"{rows} rows are too few to tell systems apart; {FEW_ROWS} are a beginning")
-    whole = pa.concat_tables(tables.values()) if tables else None
-    if whole is not None:
+    if tables:
+        try:
+            whole = pa.concat_tables(tables.values())
+        except pa.ArrowInvalid as error:
+            raise DataError(
+                f"{', '.join(map(task.where, task.description.places))}: a column holds lists in one file and texts in"
+                " another; write it the same way in all"
+            ) from error
         comments += _of_classes(whole, warnings)
         comments += _of_lengths(task, whole)
         comments += _of_duplicates(task, whole, warnings)
