@@ -100,7 +100,8 @@ def _needed(roots: list[ast.stmt], statements: list[ast.stmt]) -> list[ast.stmt]
     for node in needed:  # it grows
         if isinstance(node, ast.Import | ast.ImportFrom):
             continue
-        for name in _used(node):
+        own = _bound(node) if isinstance(node, _DEFINITIONS) else set()  # its attributes, set below it
+        for name in _used(node) | own:
             needed += [other for other in binding.get(name, ()) if other not in needed]
     return [node for node in statements if node in needed]
 
@@ -116,8 +117,15 @@ def _bound(node: ast.stmt) -> set[str]:
     if isinstance(node, _DEFINITIONS):
         return {node.name}
     inner = (_bound(each) for each in ast.walk(node) if isinstance(each, ast.stmt) and each is not node)
-    stored = {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
-    return stored.union(*inner)
+    stored = (_base(each) for each in ast.walk(node) if isinstance(getattr(each, "ctx", None), ast.Store))
+    return {name for name in stored if name}.union(*inner)
+
+
+def _base(node: ast.AST) -> str | None:
+    """The name that an assignment to a name, an item or an attribute changes."""
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
 
 
 def _used(node: ast.stmt) -> set[str]:

@@ -151,7 +151,7 @@ def _run(*, ended: Callable[[Record], None] | None, **options: Any) -> list[Reco
     registry.check_plugins()
     chosen = {name: _pattern(options[name]) for name in ("architectures", "tasks")}
     plugins = [*map(Path, options["plugins"]), *own]
-    overrides = [f"{name}={value!r}" for name, value in options["overrides"].items()]
+    overrides = [f"{name}={_plain(value)!r}" for name, value in options["overrides"].items()]
     parents = [f"{role}={name}" for role, name in options["parents"].items()]
     inputs = registry.comma_separated(_pattern(options["inputs"]))
     as_typed = options | chosen | {"plugins": plugins, "overrides": overrides, "parents": parents, "inputs": inputs}
@@ -174,6 +174,7 @@ def _run(*, ended: Callable[[Record], None] | None, **options: Any) -> list[Reco
 
         show(session.pending, session.estimate, session.slots)
     records = session.run(ended=ended or (lambda record: None))
+    session.tell_of_models(records)
     if waiting := len(session.pending.run) - len(records) if not request.dry_run else 0:
         warnings.warn(f"cells not started: {waiting}; the same call goes on with them", stacklevel=3)
     found = {record.key: record for record in [*session.pending.finished, *records]}
@@ -203,8 +204,16 @@ def _check(options: Mapping[str, Any]) -> None:
         value = options[name]
         if value is not None and (type(value) is not int or value < 1):
             raise UsageError(f"{name}={value!r}: expected a whole number from 1")
-    if isinstance(options["seeds"], str | int) or not all(type(n) is int and n >= 0 for n in options["seeds"]):
-        raise UsageError(f"seeds={options['seeds']!r}: expected whole numbers from 0, such as (0, 1, 2)")
+    seeds = options["seeds"]
+    if isinstance(seeds, str) or not isinstance(seeds, Sequence | Set) or not all(type(n) is int for n in seeds):
+        raise UsageError(f"seeds={seeds!r:.80}: expected whole numbers from 0 in a list, such as (0, 1, 2)")
+
+
+def _plain(value: Any) -> Any:
+    """A value without NumPy's types, which stand as ``np.float64(0.1)`` in a text."""
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _are_names(value: object) -> bool:

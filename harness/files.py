@@ -109,7 +109,7 @@ def parse_json(text: bytes | str) -> Any:
     Raises ``ValueError`` also for a key that stands twice in one object, of which readers would
     take one or the other, and for what :func:`check_characters` refuses.
     """
-    value = _DECODER.decode(text if isinstance(text, str) else text.decode(json.detect_encoding(text), "surrogatepass"))
+    value = _DECODER.decode(text if isinstance(text, str) else text.decode(json.detect_encoding(text)))
     check_characters(text, value)
     return value
 

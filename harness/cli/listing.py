@@ -1,4 +1,5 @@
-"""Commands that look and change nothing: ``list`` and ``doctor``."""
+"""Commands that look: ``list``, and ``doctor``, which makes the results folder to see that it can
+be written."""
 
 from __future__ import annotations
 

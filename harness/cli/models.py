@@ -169,15 +169,18 @@ def _described(kept: Kept, store: Store) -> str:
     origin, notes = kept.description.origin, []
     try:
         cell = Cell.from_dict(origin.cell)
-        record = store.find(cell)
     except (RecordError, TypeError) as error:
         return f"of no cell: {error}"
+    try:
+        record, damage = store.find(cell), None
+    except RecordError as error:
+        record, damage = None, str(error)
     if kept.description.transductive:
         notes.append("transductive: it cannot answer new texts")
     if of_other_code(kept.description):
         notes.append("the code of its architecture has changed since")
     if record is None:
-        notes.append("there is no record of its cell here")
+        notes.append(damage or "there is no record of its cell here")
     elif record.predictions is None or record.predictions["sha256"] != origin.predictions:
         notes.append("the record of its cell is of another run")
     return "; ".join([f"{cell.words}, {cell.protocol} on {cell.tier}", *notes])

@@ -319,6 +319,6 @@ def _workers(text: str) -> int | None:
 
 def _seeds(text: str) -> list[int]:
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() for part in parts):
+    if not all(part.isdecimal() and len(part) <= 20 for part in parts):  # Python reads no number of 5,000 digits
         raise UsageError(f"--seeds {text}: expected whole numbers from 0, comma-separated, such as 0,1,2")
     return list(dict.fromkeys(map(int, parts)))

@@ -80,6 +80,7 @@ def _templates(name: str) -> tuple[str, str]:
 
 
 def _write(name: str, folders: tuple[Path, Path], plugin: str, test: str) -> tuple[Path, Path]:
+    _check_class(name, plugin)
     files = folders[0] / f"{name}.py", folders[1] / f"test_{name}.py"
     for file in files:
         if os.path.exists(file):  # noqa: PTH110 - pathlib raises for a name that is too long
@@ -106,6 +107,18 @@ def _check_names(sort: registry.Sort, name: str, family: str | None = None) -> N
         raise UsageError(f"NAME {name}: already registered in {other.file}; choose another")
 
 
+def _check_class(name: str, plugin: str) -> None:
+    """Raise :class:`UsageError` for a name whose class Python cannot have, or which would hide what
+    the template means by it."""
+    title = _class_name(name)
+    if keyword.iskeyword(title) or title in re.findall(r"\w+", re.sub("MyModel|MyTask", "", plugin)):
+        raise UsageError(f"NAME {name}: its class would be called {title}, which means something else; choose another")
+
+
+def _class_name(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
 def _renamed(text: str, name: str) -> str:
     """A template with the plugin's own name, and this year for its paper."""
     title = name.replace("_", " ")
@@ -113,7 +126,7 @@ def _renamed(text: str, name: str) -> str:
     for thing in ("model", "task"):
         names |= {
             f"my_{thing}": name,
-            f"My{thing.capitalize()}": "".join(part.capitalize() for part in name.split("_")),
+            f"My{thing.capitalize()}": _class_name(name),
             f"My {thing}": title.capitalize(),
             f"my {thing}": title,
         }

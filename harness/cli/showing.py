@@ -18,7 +18,6 @@ def run_and_show(request: Request) -> None:
     of them ended well."""
     from harness.running.progress import Display, show, summarise
     from harness.running.session import Session
-    from harness.saved_models.storage import why_not_refitted
 
     session = Session(request, tell=note, tell_error=report)
     pending = session.pending
@@ -30,15 +29,6 @@ def run_and_show(request: Request) -> None:
     else:
         records = session.run()
     summarise(pending, records, session.store)
-    for record in session.unkept(records):
-        log = session.settings.log(record.cell)
-        report(f"not kept: {record.cell.words}; the end of {log} says why")
-    settings = session.settings
-    for record in (*pending.finished, *records):
-        if record.status != "ok" or not settings.refits(record.cell):
-            continue
-        if why := why_not_refitted(settings.results, record.key):
-            again = f"`archbench models --remove {record.key}`, and the same command trains both again"
-            note(f"not refitted: {record.cell.words}: {why.splitlines()[0]} (to try again: {again})")
+    session.tell_of_models(records)
     if not session.complete(records):
         raise typer.Exit(1)

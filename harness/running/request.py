@@ -29,6 +29,9 @@ what fsdp does."""
 FSDP_PRECISIONS = ("32", "bf16-mixed", "bf16-true")
 """The precisions in which Lightning shards a model: it knows no float64 then."""
 
+LAST_SEED = (1 << 32) - 1
+"""The largest that NumPy's generator takes, which Lightning seeds too."""
+
 
 @dataclass(frozen=True)
 class Request:
@@ -92,6 +95,9 @@ class Request:
         if self.strategy == "fsdp" and self.devices > 1:
             check_choice("--strategy fsdp --precision", self.precision, FSDP_PRECISIONS)
         check_choice("--engine", self.engine, ENGINES)
+        if not self.seeds or not all(0 <= seed <= LAST_SEED for seed in self.seeds):
+            given = ",".join(map(str, self.seeds)) or "none"
+            raise UsageError(f"--seeds {given:.80}: expected one or more, from 0 to {LAST_SEED:,}")
         if self.tier == "local" and not self._own_alone:
             if self.data_dir is None:
                 raise UsageError(

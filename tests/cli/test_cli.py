@@ -208,6 +208,8 @@ def test_list_says_how_much_of_test_stands_in_train(command, toys):
         (["--precision", "31"], "--precision 31"),
         (["--seeds", "0,x"], "--seeds 0,x: expected whole numbers"),
         (["--seeds", "-1"], "--seeds"),
+        (["--seeds", "4294967296"], "--seeds 4294967296: expected one or more, from 0 to 4,294,967,295"),
+        (["--seeds", "9" * 5000], "expected whole numbers from 0"),
         (["--tier", "local"], "--tier local needs --data-dir"),
         (["--tier", "local", "--data-dir", "nowhere"], "nowhere: no such folder"),
         (["-o", "toy_text.hiden=3"], "did you mean hidden"),
@@ -503,6 +505,13 @@ def test_new_writes_tasks_of_every_type_and_tests_that_pass(command):
         tests, capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": str(ROOT)}
     )
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(("name", "kind"), [("none", "text"), ("text_encoder", "text"), ("random", "task")])
+def test_new_refuses_a_name_whose_class_is_something_else(command, name: str, kind: str):
+    """It wrote `class None`, and a task called Random that hid the generator it calls."""
+    code, _, err = command("new", name, "--kind", kind)
+    assert code == 2 and "its class would be called" in err and not Path(f"{name}.py").exists()
 
 
 @pytest.mark.parametrize("kind", scaffold.TASKS)

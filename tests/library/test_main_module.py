@@ -71,6 +71,16 @@ def test_a_class_goes_with_all_that_it_uses_and_nothing_else(notebook, tmp_path)
     assert found["Own"]().forward(None) == 256
 
 
+def test_items_and_attributes_that_are_set_go_with_what_they_are_of(notebook, tmp_path):
+    """Cells would be trained with other values than the notebook shows."""
+    notebook.run(IMPORTS + "SIZES = {}\nSIZES['wide'] = 5\nWIDTH = SIZES.get('wide', 1)\nOTHER = {}\nOTHER[0] = 1")
+    notebook.run("def squash(x):\n    return squash.rate * x\nsquash.rate = 3")
+    notebook.run(CLASS + "Own.label = 'a'")
+    found = written(notebook, tmp_path)
+    assert (found["Own"]().hidden, found["Own"]().forward(None), found["Own"].label) == (5, 15, "a")
+    assert "OTHER" not in found
+
+
 def test_a_cell_that_is_run_again_replaces_the_class(notebook, tmp_path):
     """Else the old class would be trained in silence, or the id be registered twice."""
     notebook.run(IMPORTS + "WIDTH = 8")

@@ -11,6 +11,7 @@ import sys
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import archbench
@@ -78,7 +79,8 @@ def test_records_of_the_whole_grid_come_back_in_its_order_now_and_later(run, tmp
 
 def test_the_command_of_a_record_does_the_same(run, capsys):
     """The leaderboard shows it to whoever wants to repeat a row."""
-    [record] = run("toy_text", "toy_topic", seeds=[3, 3], overrides={"toy_text.hidden": 7, "toy_text.mode": "a b"})
+    overrides = {"toy_text.hidden": np.int64(7), "toy_text.mode": "a b"}  # as a sweep has them
+    [record] = run("toy_text", "toy_topic", seeds=[3, 3], overrides=overrides)
     words = shlex.split(record.command)
     assert record.hyperparameters["hidden"] == 7 and record.hyperparameters["mode"] == "a b"
     from harness import cli
@@ -106,8 +108,12 @@ def test_a_cell_that_fails_is_a_record_and_no_exception(run):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"seeds": "0,1"}, UsageError, r"seeds='0,1': expected whole numbers from 0, such as \(0, 1, 2\)"),
-        ({"seeds": [-1]}, UsageError, r"seeds=\[-1\]"),
+        ({"seeds": "0,1"}, UsageError, r"seeds='0,1': expected whole numbers from 0 in a list, such as \(0, 1, 2\)"),
+        ({"seeds": iter([0, 1])}, UsageError, "expected whole numbers from 0 in a list"),
+        ({"seeds": None}, UsageError, "seeds=None"),
+        ({"seeds": []}, UsageError, "--seeds none: expected one or more"),
+        ({"seeds": [-1]}, UsageError, "--seeds -1: expected one or more, from 0 to 4,294,967,295"),
+        ({"seeds": [1 << 32]}, UsageError, "--seeds 4294967296"),
         ({"workers": 0}, UsageError, "workers=0: expected a whole number from 1"),
         ({"max_train": 0.5}, UsageError, "max_train=0.5"),
         ({"timeout": -1}, UsageError, "timeout=-1: expected seconds, a number from 0"),

@@ -106,6 +106,34 @@ def test_the_same_command_goes_on_where_it_was(command, monkeypatch):
     assert code == 0 and by_toml[by_toml.index("What was tried") :] == first[first.index("What was tried") :]
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "options"),
+    [
+        ("h.csv", reviews(200).partition("\n")[2], ("--text", "1", "--label", "2")),
+        ("dup.csv", reviews(200).replace("review,stars,", "review,stars,stars,", 1), ("--text", "1")),
+        ("n.conll", "".join(f"w{n} {'XY'[n % 2]}\n\n" for n in range(120)), ("--text", "1", "--label", "2")),
+    ],
+)
+def test_columns_told_by_numbers_are_those_of_the_description(command, name, content, options):
+    """The very command that wrote the description was refused the second time."""
+    Path(name).write_text(content)
+    for _ in range(2):
+        code, _, err = command(name, *options, "-a", "no_such_architecture")
+        assert code == 2 and "no architecture is called" in err, err
+    code, _, err = command(name, "--text", "2", "-a", "no_such_architecture")
+    assert code == 2 and "exists already and says otherwise than --text" in err
+
+
+def test_results_may_lie_behind_a_link(command, tmp_path):
+    """The slices stand there, and name the data from where they really are."""
+    Path("reviews.csv").write_text(reviews(200))
+    (tmp_path / "deep" / "disk").mkdir(parents=True)
+    Path("linked").symlink_to(tmp_path / "deep" / "disk")
+    for _ in range(2):
+        code, out, err = command("reviews.csv", "--minutes", "5", "-a", "naive_bayes", "--results", "linked")
+        assert code == 0 and "What was tried" in out, err
+
+
 def test_another_main_metric_in_the_toml_is_another_choice(command, own):
     """Who corrects the TOML and calls again saw a page headed macro F1, on which those in front
     were so by the accuracy of the call before."""

@@ -11,6 +11,7 @@ import pytest
 
 from harness import registry
 from harness.errors import RegistryError
+from harness.user_data.description import id_of
 from tests.user_data.conftest import HEAD, reviews
 
 
@@ -66,6 +67,17 @@ def test_a_file_that_is_no_toml_or_not_there_is_named(tmp_path: Path):
         file.write_bytes(content)
         with pytest.raises(RegistryError, match="reviews.toml: "):
             registry.match("tasks", str(file))
+
+
+def test_an_id_leaves_room_for_the_names_of_records(own, tmp_path: Path):
+    """A file with a long name was described, and then no cell of it could have a record."""
+    names = [f"{'a' * 200}{end}" for end in "xy"]
+    ids = [id_of(Path(f"{name}.toml")) for name in names]
+    assert {len(id) for id in ids} == {80} and ids[0] != ids[1]
+    short = {"a" * 80: "a" * 80, "7 films": "task_7_films", "films": "films"}
+    assert {name: id_of(Path(f"{name}.toml")) for name in short} == short
+    with pytest.raises(RegistryError, match=r"id = 'a+: expected .*, 80 at most"):
+        own(f'id = "{81 * "a"}"\n' + HEAD, reviews_csv=reviews(4))
 
 
 def test_the_entry_says_what_the_file_says(own):

@@ -151,6 +151,33 @@ def test_a_parquet_file_with_gaps_or_cut_off_is_named(own, tmp_path: Path):
 TAGS = 'type = "tag"\n[data]\ntrain = "a.conll"\ndev = "a.conll"\ntest = "a.conll"\n[columns]\ntext = 1\ntags = 3\n'
 
 
+def test_columns_of_parquet_that_share_a_name_are_named(own, tmp_path: Path):
+    """They are read by their names; Arrow's own error was a traceback."""
+    names = ["review", "stars", "stars"]
+    pq.write_table(pa.table([["a", "b"], ["x", "y"], ["x", "y"]], names=names), tmp_path / "reviews.parquet")
+    with pytest.raises(DataError, match="reviews.parquet: 2 columns are called 'stars'"):
+        own(HEAD.replace(".csv", ".parquet")).load("train")
+
+
+def test_a_passage_of_words_is_no_text_that_holds_an_answer(own):
+    line = json.dumps({"passage": ["it", "is"], "question": "what", "answer": "it"}) + "\n"
+    toml = EACH.replace("classify", "extract").replace('text = "review"', 'passage = "passage"\nquestion = "question"')
+    task = own(toml.replace('label = "stars"', 'answers = "answer"').replace(".csv", ".jsonl"), train_jsonl=line)
+    with pytest.raises(DataError, match=r"train.jsonl, line 1: its passage is a list of words"):
+        task.load("train")
+
+
+def test_story_questions_of_one_skill_are_a_task(own):
+    """The classes that a training needs are those of the answer."""
+    toml = EACH.replace("classify", "answer").split("[columns]")[0].replace(".csv", ".jsonl")
+    toml += '[columns]\nfacts = "f"\nquestion = "q"\nanswer = "a"\nskill = "s"\n'
+    row = {"f": ["Ann is here."], "q": "who", "s": "where"}
+    lines = [json.dumps(row | {"a": name}) + "\n" for name in ("Ann", "Ben")]
+    assert len(own(toml, train_jsonl="".join(lines)).load("train")) == 2
+    with pytest.raises(DataError, match="column 'a' has one value in train, 'Ann'"):
+        own(toml, train_jsonl=lines[0]).load("train")
+
+
 def test_sentences_of_conll_are_read_by_numbers_of_columns(own):
     content = "-DOCSTART- X O\n\n# sent 1\nEU NNP B-ORG\nrejects VB O\n\nPeter NNP B-PER\n"
     rows = own(TAGS, a_conll=content).read("train")

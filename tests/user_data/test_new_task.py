@@ -319,3 +319,49 @@ def test_each_row_that_contradicts_its_first_counts(new):
     """Three of them were "1 duplicates"."""
     content = "text,label\n" + rows(40, "t {n},{c}") + "t 0,b\n" * 3
     assert "3 duplicates have another label than their first" in new("a.csv", content)[3]
+
+
+@pytest.mark.parametrize("options", [("--group", "writer"), ()], ids=["group", "split"])
+def test_rows_whose_group_or_split_is_empty_are_left_out_and_told(new, options: tuple[str, ...]):
+    """The advice was to change a file that had not been written."""
+    name, value = ("writer", "w{n}") if options else ("split", "train")
+    lines = [f"film {n},{'ab'[n % 2]},{value.format(n=n // 4)}" for n in range(120)]
+    if not options:
+        lines = [line.replace("train", ("train", "dev", "test")[n % 3]) for n, line in enumerate(lines)]
+    lines[7] = lines[7].rpartition(",")[0] + ","
+    code, text, _, told = new("a.csv", f"review,stars,{name}\n" + "\n".join(lines) + "\n", *options)
+    assert code == 0 and "drop_missing = true" in text
+    assert f'1 cells of column "{name}" are empty, the first in line 9; left out' in told
+
+
+@pytest.mark.parametrize(
+    ("out", "said"),
+    [("x,y.toml", "a comma parts the names of two tasks"), ("a.csv/x.toml", "must be written there"),
+     (f"{'x' * 248}.toml", "must be written there"), (f"{'x' * 300}.toml", "must be written there")],
+)  # fmt: skip
+def test_a_place_that_cannot_hold_the_description_is_named(new, out: str, said: str):
+    code, _, _, told = new("a.csv", reviews(120), "--out", out)
+    assert code == 2 and said in told and "Traceback" not in told
+
+
+def test_data_are_found_from_a_linked_folder(new, tmp_path: Path):
+    """`..` of a linked folder is above its target: on a Mac /tmp is such a link."""
+    (tmp_path / "deep" / "other").mkdir(parents=True)
+    Path("link").symlink_to(tmp_path / "deep" / "other")
+    code, _, _, told = new("a.csv", reviews(120), "--out", "link/x.toml")
+    assert code == 0, told
+    [entry] = registry.match("tasks", "link/x.toml")
+    assert len(registry.load(entry)(entry).read("train")) == 84
+
+
+def test_what_no_file_can_be_is_told_in_words(new):
+    """Files whose splits hold texts in two forms, and a folder in the place of a list."""
+    Path("dev.jsonl").write_text(
+        "".join(json.dumps({"text": f"w {n}", "label": "ab"[n % 2]}) + "\n" for n in range(40))
+    )
+    train = "".join(json.dumps({"text": ["w", f"{n}"], "label": "ab"[n % 2]}) + "\n" for n in range(120))
+    code, _, _, told = new("train.jsonl", train, "--dev", "dev.jsonl")
+    assert code == 2 and "a column holds lists in one file and texts in another" in told
+    Path("sounds/list.csv").mkdir(parents=True)
+    code, _, _, told = new("sounds", "")
+    assert code == 2 and "expected one list of its recordings" in told

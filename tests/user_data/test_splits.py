@@ -46,18 +46,14 @@ def test_rows_of_one_group_are_on_one_side(own):
 
 @pytest.mark.parametrize("divided", ["", 'assigned = "splits.csv"\n'])
 def test_what_stays_together_is_known_afterwards(own, divided):
-    """A second training that divides the rows anew would ask of a user what it has learnt of her.
-
-    Two users wrote the same text: it stands with one of them.
-    """
+    """A second training that divides the rows anew would ask of a user what it has learnt of her,
+    also where two users wrote the same text."""
     rows = "".join(f"text {n},{('a', 'b')[n % 2]},user{n // 5}\n" for n in range(99)) + "text 3,b,user19\n"
     splits = "row,split\n" + "".join(f"{n + 2},{('train', 'dev', 'test')[n // 34]}\n" for n in range(100))
     toml = HEAD + f'[splits]\n{divided}group = "user"\n'
     task = own(toml, reviews_csv="review,stars,user\n" + rows, splits_csv=splits)
     found = [row for split in ("train", "dev", "test") for row in task.read(split)]
-    users = {f"text {n}": f"user{n // 5}" for n in range(99)}
-    for row, user in zip(found, task.together(found), strict=True):
-        assert user == users[row["text"]] or (row["text"] == "text 3" and user == "user19")
+    assert task.together(found) == [f"user{(int(row['id'].split('-')[1]) - 2) // 5}" for row in found]
     plain = own(HEAD, reviews_csv="review,stars,user\n" + rows)
     assert plain.together(plain.read("dev")) == [row["text"] for row in plain.read("dev")]
 
@@ -68,6 +64,15 @@ def test_candidates_of_one_question_are_on_one_side(own):
     task = own(toml, reviews_csv="q,a,r\n" + "".join(f"q{n // 4},a{n},{int(n % 4 == 0)}\n" for n in range(80)))
     groups = {split: {row["group"] for row in task.read(split)} for split in ("train", "test")}
     assert len(groups["test"]) == 4 and not groups["train"] & groups["test"]
+
+
+def test_the_protocol_says_which_rows_stay_together(own):
+    """Pages print it: of a question's candidates the inputs differ, and they stay together."""
+    toml = HEAD.replace("classify", "rank").split("[columns]")[0]
+    toml += '[columns]\nfirst = "q"\nsecond = "a"\nlabel = "z"\ngroup = "q"\n'
+    rows = "q,a,z\n" + "".join(f"q{n // 4},a{n},{int(n % 4 == 0)}\n" for n in range(120))
+    assert "rows of one group stay together" not in own(HEAD, reviews_csv=reviews(40)).entry.protocol
+    assert "rows of one group stay together" in own(toml, reviews_csv=rows).entry.protocol
 
 
 def test_a_group_larger_than_its_share_stays_in_train():
@@ -135,6 +140,7 @@ def test_a_file_can_give_each_row_its_split(own):
     ("splits", "message"),
     [
         ("row,split\n2,train\n99,dev\n", "row 99 is none of .*reviews.csv"),
+        ("row,split\n2,train\n3,train\n2,test\n", "row 2 is named twice"),
         ("row,split\n2,trian\n", "split 'trian', expected one of train, dev, test"),
         ("row,part\n2,train\n", "expected the columns row and split"),
         ("row,split\nfirst,train\n", "expected the columns row and split"),
