@@ -42,6 +42,14 @@ def _parts(value: Any) -> list[Any]:
     return list(value.values() if isinstance(value, dict) else value) if isinstance(value, dict | list | tuple) else []
 
 
+def _floats(value: Any) -> Any:
+    """A value with its whole numbers as floats. Settings of a training without a number as default,
+    and those in lists, are rates and bounds: with 5 and 5.0 one training would be two cells."""
+    if isinstance(value, list | tuple):
+        return [_floats(each) for each in value]
+    return float(value) if type(value) is int else value
+
+
 def parsed(override: Override, default: Any) -> Any:
     """The value of an override, of the type that its default has (a default of None accepts
     any)."""
@@ -59,6 +67,8 @@ def parsed(override: Override, default: Any) -> Any:
         return float(value)
     if isinstance(value, tuple):
         value = list(value)
+    if override.section == "training" and (default is None or isinstance(default, list)):
+        value = _floats(value)
     if default is not None and value is not None and type(value) is not type(default):
         wanted = {list: "list", dict: "mapping", bool: "True or False"}.get(type(default), type(default).__name__)
         raise UsageError(

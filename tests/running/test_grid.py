@@ -158,6 +158,16 @@ def test_an_override_has_the_type_of_the_default(override, value):
 
 
 @pytest.mark.parametrize(
+    ("one", "other"),
+    [("clip=5", "clip=5.0"), ("learning_rates=[1]", "learning_rates=1.0,"), ("weight_decay=1", "weight_decay=1.0")],
+)
+def test_one_training_is_one_cell_however_its_numbers_are_written(one, other):
+    """It was trained twice, and seeds given in both ways did not meet in one row."""
+    first, second = (only("toy_seq", overrides=[f"toy_seq.training.{each}"]) for each in (one, other))
+    assert first.key == second.key
+
+
+@pytest.mark.parametrize(
     ("override", "message"),
     [
         ("toy_text.hiden=10", "toy_text has no hyperparameter hiden; did you mean hidden"),
