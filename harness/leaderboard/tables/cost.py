@@ -43,8 +43,8 @@ ONE_BATCH = (
 
 
 class Count(NamedTuple):
-    """What is counted of a cell, the same on every machine: its measure, its number as text, and
-    the note of a record that counts otherwise than others."""
+    """A number of a cell that is the same on every machine: its measure, how it is written, and the
+    note of a record that counts otherwise than others."""
 
     measure: Measure
     show: Callable[[float], str]
