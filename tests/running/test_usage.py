@@ -51,7 +51,8 @@ def test_processor_time_counts_work_of_descendants_that_run_and_that_have_ended_
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None and process.stdout.readline() == "ended\n"
-        assert 0.3 <= processor_s(process.pid) < 1
+        # The system counts in hundredths, and rounds the times of the user and of itself down.
+        assert 0.28 <= processor_s(process.pid) < 1
     finally:
         process.kill()
         process.communicate()
