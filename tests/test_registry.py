@@ -3,6 +3,7 @@ wrong."""
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
@@ -155,6 +156,30 @@ def test_a_file_given_twice_counts_once(plugin, tmp_path, monkeypatch):
     registry.add_plugin("mine.py")
     assert len(registry.plugin_files()) == 1
     assert "mine" in registry.entries("architectures")
+
+
+def test_a_folder_of_plugins_may_have_brackets_in_its_name(tmp_path, monkeypatch):
+    """They are a wildcard to the shell, and part of the name here."""
+    monkeypatch.setattr("harness.registry.finding._plugins", [])
+    folder = tmp_path / "mine [2]"
+    folder.mkdir()
+    (folder / "mine.py").write_text(PLUGIN.format(id="mine"))
+    registry.add_plugin(folder)
+    assert "mine" in registry.entries("architectures")
+
+
+def test_a_folder_of_pythons_path_that_may_not_be_read_is_passed_over(tmp_path, monkeypatch):
+    """One of another user ended every command in a traceback."""
+    listed = os.listdir
+
+    def refuse(folder):
+        if str(folder) == str(tmp_path):
+            raise PermissionError(13, "Permission denied")
+        return listed(folder)
+
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setattr(os, "listdir", refuse)
+    assert finding._declares_entry_points.__wrapped__() in (True, False)
 
 
 def test_a_built_in_file_given_as_plugin_counts_once():

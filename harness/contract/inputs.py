@@ -19,7 +19,7 @@ from harness.running import fitting, grid
 from harness.views.words import UNKNOWN
 from harness.views.words_and_characters import WordsAndCharacters
 
-CARRIER = Path(__file__).with_name("mean_of_words.py")
+CARRIER = Path(__file__).resolve().with_name("mean_of_words.py")
 LONG = "x" * 60
 """A word that is longer than any view reads."""
 

@@ -199,7 +199,8 @@ class TrainedCase(LearningCase):
     def gradients(self) -> None:
         model = self.model()
         model.train()
-        for rows, progress in zip(np.array_split(np.arange(64), 2), (0.5, 0.99), strict=True):  # it may ask more later
+        some = np.arange(min(64, len(self.corpus.train)))
+        for rows, progress in zip(np.array_split(some, 2), (0.5, 0.99), strict=True):  # it may ask more later
             self.loss(model, self.corpus.train.collate(rows), progress).backward()
         for loss in self.companion_losses(model):
             loss.backward()

@@ -74,7 +74,8 @@ def add_plugin(path: str | Path) -> None:
     else:
         import glob  # most runs have no plugin, or name its file
 
-        found = glob.glob(os.path.join(path, "*.py") if os.path.isdir(path) else str(path), recursive=True)
+        wildcard = os.path.join(glob.escape(str(path)), "*.py") if os.path.isdir(path) else str(path)
+        found = glob.glob(wildcard, recursive=True)
         if not found:
             raise RegistryError(f"--plugin {path}: no such file, and no Python file in such a folder or of such a name")
         files = sorted(file for file in found if file.endswith(".py") and has_decorator(file))
@@ -164,7 +165,11 @@ def _declares_entry_points() -> bool:
     for folder in (path or os.curdir for path in sys.path):
         if os.path.isfile(folder):
             return True
-        for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        try:
+            names = os.listdir(folder)
+        except OSError:  # not there, or another user's
+            continue
+        for name in names:
             if name.endswith((".dist-info", ".egg-info")):
                 try:
                     with open(os.path.join(folder, name, "entry_points.txt"), "rb") as file:
