@@ -21,6 +21,7 @@ from pathlib import Path
 
 from rich.progress import track
 
+from harness import registry
 from harness.records import Record, Store
 from harness.running.assembly import Assembly
 from harness.running.spending import examples_of_a_pass, flops_of_answers, flops_of_training
@@ -64,12 +65,21 @@ def alike(records: Iterable[Record]) -> list[list[Record]]:
     found: dict[tuple[str, ...], list[Record]] = defaultdict(list)
     for record in records:
         settings = json.dumps([record.hyperparameters, record.lineage and [each["key"] for each in record.lineage]])
-        found[record.task, record.tier, settings, record.architecture, record.protocol].append(record)
+        versions = f"{record.architecture_version} {record.task_version}"
+        found[record.task, record.tier, settings, record.architecture, record.protocol, versions].append(record)
     return [found[each] for each in sorted(found)]
 
 
 def built(record: Record, results: Path, work: Path) -> tuple[Assembly, FitModule]:
     """The parts of a cell, and its training before the first step."""
+    for sort, id, version in (
+        ("architectures", record.architecture, record.architecture_version),
+        ("tasks", record.task, record.task_version),
+    ):
+        if (now := registry.entry(sort, id).version) != version:
+            raise ValueError(f"made by version {version} of {id}, which is version {now} here")
+    if record.hyperparameters.get("vectors"):
+        raise ValueError("its word vectors came from a file")
     data = os.environ.get("ARCHBENCH_DATA")
     settings = Settings(results, Path(data) if data else None, (), 1, None, None, work)
     assembly = Assembly(record.cell, settings)

@@ -58,3 +58,15 @@ def test_a_record_whose_model_cannot_be_built_stays(make_settings: Callable[...,
     counted = {each.architecture: each.flops_batches for each in store.all()}
     assert counted["dan"] and counted["gone"] is None
     assert "gone on sst2: 1 left" in capsys.readouterr().err
+
+
+def test_a_record_of_another_version_stays(make_settings: Callable[..., Settings], capsys):
+    """Today's code builds another model: its operations are not those of what was trained."""
+    settings = make_settings()
+    store = Store(settings.results)
+    older = as_before(run_cell(planned_cell("dan", "sst2"), settings))
+    older.architecture_version = 0
+    store.write(older)
+    assert recount_operations.main(["--results", str(settings.results)]) == 1
+    [found] = store.all()
+    assert found.flops_batches is None and "made by version 0 of dan" in capsys.readouterr().err
