@@ -16,7 +16,7 @@ from harness import registry
 from harness.errors import RegistryError, UsageError
 from harness.files import write_whole
 from harness.task import Split
-from harness.user_data.description import described, parse
+from harness.user_data.description import LONGEST_ID, described, parse
 from harness.user_data.splits import carved, hashes
 from harness.user_data.table import GROUP, PLACE
 from harness.user_data.task import SPLITS, OwnTask
@@ -192,7 +192,8 @@ def _write(task: OwnTask, folder: Path, name: str, places: np.ndarray, split: Ma
     lines = ["row,split", *(f"{place},{key}" for key, rows in split.items() for place in places[rows])]
     _write_changed(file.with_suffix(".csv"), "\n".join([*lines, ""]))
     splits = {"assigned": f"{file.stem}.csv"} | ({} if found.group is None else {"group": found.group})
-    content = parse(found.file) | {"id": f"{found.id}_{name}", "splits": splits}
+    id = f"{found.id[: LONGEST_ID - 1 - len(name)]}_{name}"  # the folder is the task's own, so that none is another's
+    content = parse(found.file) | {"id": id, "splits": splits}
     content["name"] = f"{task.entry.name}, {name.replace('_', ' ')}"
     content["data"] = content["data"] | {"all": path_from(found.path("all"), folder)}
     content.pop("sizes", None)

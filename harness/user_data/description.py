@@ -38,8 +38,7 @@ SHARES: dict[Split, float] = {"dev": 0.1, "test": 0.2}
 MOST_BYTES = 1 << 20
 """Bytes of a description; a larger file is something else."""
 LONGEST_ID = 80
-"""Characters of an id: the name of a folder has at most 100, and parts of a task are named after
-it."""
+"""Characters of an id; the name of a record's folder has at most 100."""
 STEPS = 1000
 """Optimiser steps that are made in any case: ten passes over a few hundred rows are too few to
 learn from."""

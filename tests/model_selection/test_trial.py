@@ -124,6 +124,14 @@ def test_columns_told_by_numbers_are_those_of_the_description(command, name, con
     assert code == 2 and "exists already and says otherwise than --text" in err
 
 
+def test_a_task_with_a_long_name_is_tried(command):
+    """Its slices are named after it, and a slice's id may be no longer than any other."""
+    name = f"{'a_long_name_' * 8}.csv"
+    Path(name).write_text(reviews(200))
+    code, out, err = command(name, "--minutes", "5", "-a", "naive_bayes")
+    assert code == 0 and "What was tried" in out, err
+
+
 def test_results_may_lie_behind_a_link(command, tmp_path):
     """The slices stand there, and name the data from where they really are."""
     Path("reviews.csv").write_text(reviews(200))
