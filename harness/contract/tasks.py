@@ -122,7 +122,7 @@ class _TierChecks:
         return ""
 
     def hidden(self) -> str:
-        answers = self._answer_columns()
+        answers = self.problem.entry.answer_columns
         for row in self.problem.input_rows(self.rows["test"]):
             shown = [name for name in answers if name in row]
             require(not shown, f"the problem {self.entry.type} shows {', '.join(shown)} of row {row['id']}")
@@ -132,7 +132,7 @@ class _TierChecks:
         """Answers that train lacks are errors of every system; where they are most, labels are
         written in two ways."""
         notes = []
-        for name in self._answer_columns():
+        for name in self.problem.entry.answer_columns:
             known = [value for row in self.rows["train"] for value in _texts(row.get(name))]
             answers = set(known)
             if len(known) < 2 * len(answers):
@@ -164,9 +164,6 @@ class _TierChecks:
         (name, floor), *_ = self.problem.floors(self.rows["train"], self.rows["test"]).items()
         scores = score(self.entry.metrics, floor, self.rows["test"], self.task.label_tree)
         return f"{name}: " + ", ".join(f"{metric} {value:.3f}" for metric, value in scores.items())
-
-    def _answer_columns(self) -> list[str]:
-        return [name for name in self.problem.entry.columns if name not in self.problem.entry.inputs]
 
     def _content(self, row: Row) -> str:
         """Digest of the inputs in a row without names: its own, its group's, its recording's."""

@@ -279,7 +279,7 @@ class Problem:
     def right(self, row: Row) -> Prediction:
         """The prediction that is right for a row, one of them where several are: the value of the
         column that is no input, where there is one such column."""
-        answers = [name for name in self.entry.columns if name not in self.entry.inputs]
+        answers = self.entry.answer_columns
         if len(answers) != 1:
             raise NotImplementedError(f"{type(self).__name__} does not say which prediction is right")
         return row[answers[0]]

@@ -238,9 +238,10 @@ class ProblemEntry(Entry):
     one without."""
 
     @property
-    def has_answers(self) -> bool:
-        """True where rows say what is right; plain text says nothing."""
-        return bool({*self.columns} - {*self.inputs})
+    def answer_columns(self) -> tuple[str, ...]:
+        """Columns that say what is right, the first of them what a system predicts; plain text has
+        none."""
+        return tuple(name for name in self.columns if name not in self.inputs)
 
     def check(self) -> None:
         if missing := set(self.texts) - set(self.inputs):

@@ -220,7 +220,7 @@ class Planner:
         limits = Limits(self.max_train, self.max_epochs)
         if self.budget != FULL:
             limits = Limits(amount.examples, None, self.budget)
-        if self.labels is not None and registry.entry("problems", task.type).has_answers:
+        if self.labels is not None and registry.entry("problems", task.type).answer_columns:
             limits = replace(limits, labels=self.labels)
             amount = amount.with_labels(self.labels)
         own = hyperparameters if has_own_dropout(protocol) else without_dropouts

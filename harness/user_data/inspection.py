@@ -306,8 +306,8 @@ def roles(type: str) -> dict[str, str]:
     second input, and its first answer."""
     problem = registry.entry("problems", type)
     inputs = [name for name in problem.columns if name in problem.inputs] or problem.inputs[:1]
-    answers = [name for name in problem.columns if name not in problem.inputs]
-    return dict(zip(("text", "second"), inputs, strict=False)) | dict(zip(("label",), answers, strict=False))
+    answers = dict(zip(("label",), problem.answer_columns, strict=False))
+    return dict(zip(("text", "second"), inputs, strict=False)) | answers
 
 
 def _by_contents(looked: Looked, asked: Mapping[str, Column]) -> Guesses:

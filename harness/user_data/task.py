@@ -93,19 +93,15 @@ class OwnTask(Task):
         if not len(found):
             raise DataError(f"{where}: split {split} has no rows{self._why_empty(split, len(whole))}")
         if split == "train" and self.problem.stratum is not None:
-            column = self.description.columns.get(self.predicted)
-            classes = pa.compute.unique(found[self.predicted])
+            predicted = self.problem.answer_columns[0]
+            column = self.description.columns.get(predicted)
+            classes = pa.compute.unique(found[predicted])
             if len(classes) < 2:
                 raise DataError(
                     f"{where}: column {column!r} has one value in train, {classes[0].as_py()!r:.60}; expected two"
                     " classes or more"
                 )
         return found
-
-    @property
-    def predicted(self) -> str:
-        """The column of the answer that systems give; empty where that is the text itself."""
-        return next((name for name in self.problem.columns if name not in self.problem.inputs), "")
 
     def where(self, place: str) -> str:
         """The place of a file, as messages name it."""
@@ -178,9 +174,9 @@ class OwnTask(Task):
             wrong = next((name for name in names if name not in SPLITS), None)
             if wrong is not None:
                 raise ValueError(f"split {wrong!r:.60}, expected one of {', '.join(SPLITS)}")
-            [*twice] = (row for row, count in Counter(places.to_pylist()).items() if count > 1)
-            if twice:
-                raise ValueError(f"row {twice[0]} is named twice")
+            if len(places.unique()) < len(places):
+                [(row, _)] = Counter(places.to_pylist()).most_common(1)
+                raise ValueError(f"row {row} is named twice")
             at = pyarrow.compute.index_in(places, value_set=table[PLACE])
             if at.null_count:
                 row = places.filter(pyarrow.compute.is_null(at))[0].as_py()
@@ -219,7 +215,8 @@ class OwnTask(Task):
         tables = {split: self.table(split) for split in SPLITS}
         train, *others = tables.items()
         notes = []
-        if self.problem.forms.get(name := self.predicted) in ("name", "names", "tags"):
+        name = next(iter(self.problem.answer_columns), "")  # others, such as a skill, are not predicted
+        if self.problem.forms.get(name) in ("name", "names", "tags"):
             known = set(values_of(train[1][name]))
             for split, table in others:
                 strange = Counter(value for value in values_of(table[name]) if value not in known)

@@ -19,7 +19,7 @@ from harness.errors import DataError, UsageError
 from harness.files import write_whole
 from harness.task import Split
 from harness.user_data import raw_tables
-from harness.user_data.description import SHARES, Column, Source, file_of, id_of
+from harness.user_data.description import LONGEST_ID, SHARES, Column, Source, file_of, id_of
 from harness.user_data.inspection import Looked, guess, id_column, list_in, look, split_column
 from harness.user_data.splits import hashes
 from harness.user_data.table import MAY_BE_MISSING
@@ -61,7 +61,7 @@ def new_task(
         raise UsageError(f"--out {file}: expected a name that ends in {registry.DESCRIPTION}")
     if "," in str(file):
         raise UsageError(f"--out {file}: a comma parts the names of two tasks; choose a name without one")
-    if os.path.exists(file):  # noqa: PTH110
+    if os.path.exists(file):  # noqa: PTH110 - as above
         raise UsageError(f"{file} exists already; choose another name with --out")
     found, chosen = guess(looked, columns, type)
     taken = set(chosen.values())
@@ -126,7 +126,7 @@ def _described(
     id = id_of(file)
     known = registry.entries("tasks").get(id)
     if known is not None and known.file != file.resolve():
-        lines.append(f"id = {quoted(f'own_{id}')}  # {id} is another task")
+        lines.append(f"id = {quoted(f'own_{id}'[:LONGEST_ID])}  # {id} is another task")
     lines += ["", "[data]"]
     places: dict[str, Path] = {"train" if others else "all": looked.path}
     places |= {str(split): path for split, path in others.items()}
@@ -162,7 +162,7 @@ def path_from(file: Path, folder: Path) -> str:
 
 
 def _why(looked: Looked, columns: Mapping[str, Column], problem: registry.ProblemEntry) -> str:
-    answer = next((name for name in problem.columns if name not in problem.inputs), problem.columns[0])
+    answer = next(iter(problem.answer_columns), problem.columns[0])
     profile = looked.named(columns[answer])
     kinds = f"{profile.classes} values" if profile.classes else "many values"
     return f"column {_shown(profile.column)} has {kinds}" if answer in ("label", "score") else f"it has {answer}"

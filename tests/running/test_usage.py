@@ -43,7 +43,8 @@ def test_what_processes_share_counts_once_and_what_each_has_counts():
 
 
 def test_processor_time_counts_work_of_descendants_that_run_and_that_have_ended_and_no_waiting():
-    work = "import time; [0 for _ in iter(lambda: time.process_time() < 0.3, False)]"
+    # More than is asked for: the system counts in hundredths, and rounds both its parts down.
+    work = "import time; [0 for _ in iter(lambda: time.process_time() < 0.35, False)]"
     program = (
         f"import subprocess, sys, time; subprocess.run([sys.executable, '-c', {work!r}]);"
         " print('ended', flush=True); time.sleep(60)"
@@ -51,8 +52,7 @@ def test_processor_time_counts_work_of_descendants_that_run_and_that_have_ended_
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None and process.stdout.readline() == "ended\n"
-        # The system counts in hundredths, and rounds the times of the user and of itself down.
-        assert 0.28 <= processor_s(process.pid) < 1
+        assert 0.3 <= processor_s(process.pid) < 1
     finally:
         process.kill()
         process.communicate()

@@ -24,7 +24,7 @@ class Answers:
 
     def __init__(self, entry: ProblemEntry):
         self.entry = entry
-        self.gold = next((name for name in entry.columns if name not in entry.inputs), None)
+        self.gold = next(iter(entry.answer_columns), None)
         """The column of the right answer: the first that no system reads."""
 
     def text(self, prediction: Any, row: Row | None = None) -> str | None:
