@@ -233,8 +233,12 @@ class Corpus:
 
     def _fit(self, rows: Sequence[Row], data: str) -> None:
         """Fit the view to rows, whose fingerprint is ``data``, and to those of the companions."""
+        if not self.view.learns:  # read each time: its folder may hold another tokenizer by now
+            self.view.fit([])
+            self._fitted_to: Any = self.view.state()
+            return
         others = [[each.task.entry.id, each.identity] for each in self.companions]
-        self._fitted_to: Any = ["each text once", data, *others] if others else data
+        self._fitted_to = ["each text once", data, *others] if others else data
         file = self._cached("view.json", data)
         state = encodings.sound(file, encodings.read_state)
         if state is not None:

@@ -330,7 +330,8 @@ class Problem:
 
     def cluster(self, row: Row) -> str:
         """Name of the group of dependent rows that a row belongs to; its id where it has none."""
-        return str(row.get(self.entry.cluster) or row["id"]) if self.entry.cluster else row["id"]
+        found = row.get(self.entry.cluster) if self.entry.cluster else None
+        return row["id"] if found in (None, "") else str(found)
 
     def properties(self, rows: Sequence[Row]) -> Properties:
         """Properties of a unit by which errors are counted beside length and unknown words: how

@@ -193,8 +193,10 @@ def node_classes(labels: Tensor, classes: int, names: list[str]) -> Tensor:
     """Node labels 0-4 as the task's classes: by name for five classes; for others, each side of
     neutral (without such a class neutral nodes have none).
 
-    :class:`DataError` where nodes have labels and the classes other names.
+    :class:`DataError` for other labels, and where nodes have labels and the classes other names.
     """
+    if bool((labels >= len(SENTIMENTS)).any()):
+        raise DataError(f"a node of a tree has the label {int(labels.max())}; expected are sentiments from 0 to 4")
     wanted, known = SENTIMENTS if classes == len(SENTIMENTS) else SIDES, numbers(names)
     if not {*wanted} - {"neutral"} <= {*known} and bool((labels != ABSENT).any()):
         raise DataError(

@@ -131,11 +131,12 @@ class Extract(Head):
         return losses.view(-1, 2).sum(1)
 
     def decode(self, encoder: Any, outputs: Any, batch: Batch, split: EncodedSplit) -> list[str]:
-        first, last, score, empty = self.best(outputs)
+        first, last, score, nothing = self.best(outputs)
         answers = []
         starts, ends = split.targets["starts"], split.targets["ends"]
-        for row, b, e, none in zip(batch.rows, first.tolist(), last.tolist(), (empty > score).tolist(), strict=True):
-            answers.append("" if none else split.rows[int(row)]["passage"][starts[row][b] : ends[row][e]])
+        for row, b, e, none in zip(batch.rows, first.tolist(), last.tolist(), (nothing > score).tolist(), strict=True):
+            empty = none or not len(starts[row])  # a passage of blanks has no piece
+            answers.append("" if empty else split.rows[int(row)]["passage"][starts[row][b] : ends[row][e]])
         return answers
 
     def best(self, outputs: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -136,7 +136,7 @@ class MultilabelProblem(Problem):
     def floors(self, train: Sequence[Row], rows: Sequence[Row]) -> dict[str, list[Probabilities]]:
         """The commonest set of labels, behind it the commonest other labels; and sets drawn as
         often as training shows them."""
-        sets = [tuple(row["labels"]) for row in train]
+        sets = [tuple(sorted(row["labels"])) for row in train]
         counts = Counter(label for labels in sets for label in labels)
         shares = {label: count / (2 * len(sets)) for label, count in counts.items()}  # never said
         commonest = probable(shares | dict.fromkeys(Counter(sets).most_common(1)[0][0], 1.0))

@@ -63,6 +63,10 @@ class TokenTrainer(Estimator):
     def fit(self, train: Sequence[Row], dev: Sequence[Row], unlabelled: Sequence[Row] = ()) -> None:
         written = counted_words(train)
         self.known = known_characters(written)
+        if not self.known:
+            raise ValueError(
+                f"no character stands {MIN_COUNT} times in the {len(train):,} training texts: more are needed"
+            )
         normal = InTurn([LOWER, Replace(Regex(f"[^{''.join(map(_code_point, sorted(self.known)))}]"), NEW)])
         words: Counter[str] = Counter()
         for word, count in sorted(written.items()):

@@ -8,7 +8,6 @@ from statistics import fmean
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -49,18 +48,13 @@ class ScoreTarget(Target):
 
 
 class Regress(Head):
-    """Vector of a text, one linear layer, squared error.
-
-    The scale of the training scores is saved with the weights, so that predictions are on it.
-    """
-
-    scale: Tensor
+    """Vector of a text, one linear layer, squared error; predictions are on the scale of the
+    training scores."""
 
     def __init__(self, encoder: Any, target: ScoreTarget):
         super().__init__()
         self.target = target
         self.output = self.layer(encoder)
-        self.register_buffer("scale", torch.tensor([target.mean, target.deviation]))
 
     def layer(self, encoder: Any) -> nn.Module:
         """The layer from the encoder's vector to the number."""
@@ -80,8 +74,7 @@ class Regress(Head):
         return F.mse_loss(outputs, target, reduction="none")
 
     def decode(self, encoder: Any, outputs: Tensor, batch: Batch, split: EncodedSplit) -> list[float]:
-        mean, deviation = self.scale.float()
-        return (outputs.float() * deviation + mean).tolist()
+        return (outputs.float() * self.target.deviation + self.target.mean).tolist()
 
 
 class RegressTwins(Regress):

@@ -38,7 +38,8 @@ class Transcribe(Head):
 
     def forward(self, encoder: Any, inputs: Inputs) -> tuple[Tensor, Tensor]:
         scores, lengths = self.scores(encoder, inputs["text"])
-        return scores.log_softmax(-1), lengths
+        # CTC is not defined for half the bits.
+        return scores.to(torch.promote_types(scores.dtype, torch.float32)).log_softmax(-1), lengths
 
     def loss(self, encoder: Any, outputs: tuple[Tensor, Tensor], target: tuple[Tensor, Tensor]) -> Tensor:
         log_probabilities, lengths = outputs

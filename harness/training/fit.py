@@ -83,10 +83,11 @@ def fit(
         checkpoint = None if pilot else newest(last)
         if checkpoint is None:
             trainer.fit(training)
-        elif not stopped(checkpoint):
-            trainer.fit(training, ckpt_path=str(last), weights_only=True)
-        else:
+        elif stopped(checkpoint):
             training.on_load_checkpoint(checkpoint)
+        else:
+            del checkpoint  # four times the weights, which Lightning reads by itself
+            trainer.fit(training, ckpt_path=str(last), weights_only=True)
     if pilot or training.global_rank > 0:
         return {}
     assert training.best is not None, "dev is scored after each epoch"

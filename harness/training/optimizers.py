@@ -92,7 +92,7 @@ def exempt(model: nn.Module, kinds: Iterable[str], called: str = "") -> frozense
         for name, _ in module.named_parameters(prefix, recurse=False):
             leaf = name.rpartition(".")[2]
             if (
-                ("biases" in kinds and leaf.startswith("bias"))
+                ("biases" in kinds and (leaf.startswith("bias") or leaf.endswith("_bias")))
                 or ("norms" in kinds and isinstance(module, NORMS))
                 or ("vectors" in kinds and isinstance(module, TABLES))
             ):

@@ -61,6 +61,12 @@ class View(ABC):
     def fit(self, texts: Sequence[Any]) -> None:
         """Learn vocabulary or statistics from the training texts."""
 
+    @property
+    def learns(self) -> bool:
+        """True where :meth:`fit` learns from the texts; false where it reads what somebody else has
+        learnt."""
+        return True
+
     @abstractmethod
     def encode(self, texts: Sequence[Any]) -> Columns:
         """Flat arrays of the texts, in their order."""

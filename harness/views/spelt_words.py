@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -79,10 +79,10 @@ class SpeltWords(WholeWords):
         return columns | {"characters": Ragged(characters, columns["ids"].offsets)}
 
     def cut(self, columns: Columns, longest: int) -> Columns:
-        return self._in_stretches(super().cut(_placed(columns, 0), longest), columns)
+        return self._in_stretches(super().cut(_all_placed(columns), longest), columns)
 
     def packed(self, columns: Columns) -> Columns:
-        return self._in_stretches(super().packed(_placed(columns, 0)), columns)
+        return self._in_stretches(super().packed(_all_placed(columns)), columns)
 
     def _in_stretches(self, placed: Columns, columns: Columns) -> Columns:
         places: Ragged = placed["ids"]
@@ -121,8 +121,24 @@ class SpeltWords(WholeWords):
         return ids, characters
 
 
+class _Places:
+    """The whole numbers from ``begin`` on, each made where it is asked for: a batch has few of the
+    words of a corpus."""
+
+    def __init__(self, begin: int):
+        self.begin = begin
+
+    def __getitem__(self, index: np.ndarray) -> np.ndarray:
+        return index + self.begin
+
+
 def _placed(columns: Columns, behind: int) -> Columns:
     """Columns whose words are numbered by their place, ``behind`` so many others."""
+    places: Any = _Places(len(SPECIAL) + behind)
+    return columns | {"ids": Ragged(places, columns["ids"].offsets)}
+
+
+def _all_placed(columns: Columns) -> Columns:
+    """Columns whose words are numbered by their place, all of them."""
     ids: Ragged = columns["ids"]
-    begin = len(SPECIAL) + behind
-    return columns | {"ids": Ragged(np.arange(begin, begin + len(ids.values)), ids.offsets)}
+    return columns | {"ids": Ragged(len(SPECIAL) + np.arange(len(ids.values)), ids.offsets)}

@@ -110,6 +110,10 @@ class Subwords(View):
         """Pieces of a text that fit into a sequence."""
         return self.max_length - 2
 
+    @property
+    def learns(self) -> bool:
+        return self.learnt is None and not self.pretrained
+
     def fit(self, texts: Sequence[Text]) -> None:
         if self.learnt is not None:
             self.restore(self.learnt)

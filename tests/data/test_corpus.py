@@ -27,6 +27,7 @@ from harness.settings import TrainingSettings
 from harness.task import fingerprint
 from harness.training.fit import fit
 from harness.training.fit_module import FitModule
+from harness.views.subwords import Subwords
 from harness.views.words import UNKNOWN, Words
 from tests.support.toy_corpus import ToyTask, sentences, toy_corpus, toy_model, toy_task
 
@@ -230,6 +231,23 @@ def test_another_setting_or_other_data_is_another_entry(tmp_path):
     assert len(entries(tmp_path)) == len(data) + len(before), (
         "another training set gives another vocabulary, so another dev too"
     )
+
+
+def test_another_tokenizer_in_the_same_folder_is_another_entry(tmp_path):
+    """Weights of the new one would be read by the numbers of the old one."""
+    transformers = pytest.importorskip("transformers")
+    known = {word for row in sentences(48) for word in row["text"].split()}
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *sorted(known)]
+
+    def ids(order: list[str]) -> list[int]:
+        tokenizer = transformers.BertTokenizerFast(vocab={word: id for id, word in enumerate(order)})
+        tokenizer.save_pretrained(tmp_path / "model")
+        view = Subwords(pretrained=str(tmp_path / "model"))
+        return toy_corpus(view=view, cache=tmp_path / "cache").train.inputs["text"]["ids"].values.tolist()
+
+    first = ids(words)
+    assert ids([*words[:5], *words[:4:-1]]) == [4 + len(words) - id if id > 4 else id for id in first]
+    assert ids(words) == first
 
 
 def test_what_other_code_of_the_view_encoded_is_not_read(tmp_path, monkeypatch):

@@ -49,6 +49,7 @@ def test_rows_of_one_speaker_are_drawn_together_and_others_alone():
     assert problem("classify").cluster({"id": "7", "speaker": "s3"}) == "s3"
     assert problem("classify").cluster({"id": "7", "speaker": ""}) == "7"
     assert problem("classify").cluster({"id": "7"}) == "7"
+    assert problem("classify").cluster({"id": "7", "speaker": 0}) == "0", "a plugin may number its speakers"
     assert problem("match").cluster({"id": "7", "speaker": "s3"}) == "7", "a problem without groups"
 
 

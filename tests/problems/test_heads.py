@@ -307,6 +307,13 @@ def test_nodes_whose_labels_are_no_classes_of_the_task_are_told():
     assert found.tolist() == [0, 0, 1, 2, 2], "a class for neutral nodes, where there is one"
 
 
+@pytest.mark.parametrize("label", [5, 7])
+def test_a_node_label_that_is_no_sentiment_is_told(label):
+    """Trees with one to five stars would lose their best nodes, or end as an index out of range."""
+    with pytest.raises(DataError, match=f"the label {label}; expected are sentiments from 0 to 4"):
+        node_classes(torch.tensor([-1, 2, label]), 2, ["negative", "positive"])
+
+
 def test_node_labels_of_two_classes_lie_on_each_side_of_neutral():
     for names in (["negative", "positive"], ["positive", "negative"]):
         found = node_classes(torch.tensor([0, 1, 2, 3, 4, -1]), 2, names).tolist()
@@ -557,6 +564,13 @@ def test_answers_are_cut_out_of_the_passage_or_empty_when_no_answer_scores_highe
     end = [[9.0, 0.0, 0.0, 2.0, 0.0], *[[0.0, 0.0, 0.0, 2.0, 0.0]] * 2]
     encoder, head = reader(start, end, unanswerable=True, no_answer=[4.4, 2.9, 3.1])
     assert head.decode(encoder, head(encoder, INPUTS), batch(3), split) == ["Anna", "who sang", ""]
+
+
+def test_the_answer_out_of_a_passage_without_a_piece_is_empty():
+    """Blanks, or a character without width: one such row must not end the training of a cell."""
+    split = SimpleNamespace(rows=[{"passage": "\u200b"}], targets={"starts": Ragged.of([[]]), "ends": Ragged.of([[]])})
+    encoder, head = reader([[0.0]], [[0.0]], unanswerable=False)
+    assert head.decode(encoder, head(encoder, INPUTS), batch(1), split) == [""]
 
 
 def test_what_the_scores_of_a_span_are_made_from_is_dropped_in_training():

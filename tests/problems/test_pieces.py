@@ -116,6 +116,11 @@ def test_a_character_that_training_shows_five_times_is_known():
     assert known_characters({"ab": 4, "b": 1, "\ufffd": 9}) == {"b"}
 
 
+def test_a_handful_of_texts_is_too_little():
+    with pytest.raises(ValueError, match="no character stands 5 times in the 2 training texts: more are needed"):
+        SYSTEMS["bpe"](size=12).fit(rows("ab", "cd"), [])
+
+
 def test_words_and_characters_are_learnt_from_in_one_order():
     """A set has another order in each process: one training would number its pieces otherwise."""
     seen = []

@@ -115,13 +115,16 @@ def test_training_sees_standard_scores_and_predictions_are_on_the_scale_of_the_t
     assert head.decode(None, torch.tensor([0.0, 2.0]), None, None) == [1000.0, 1020.0]
 
 
-def test_the_scale_is_saved_with_the_weights():
-    saved, other = (
-        Regress(SimpleNamespace(size=3), fitted(990.0, 1010.0)),
-        Regress(SimpleNamespace(size=3), fitted(0, 2)),
-    )
-    other.load_state_dict(saved.state_dict())
-    assert other.decode(None, torch.tensor([1.0]), None, None) == [1010.0]
+def test_the_scale_is_saved_with_the_target():
+    saved, other = fitted(990.0, 1010.0), fitted(0, 2)
+    other.restore(json.loads(json.dumps(saved.state())))
+    assert Regress(SimpleNamespace(size=3), other).decode(None, torch.tensor([1.0]), None, None) == [1010.0]
+
+
+def test_years_are_told_apart_whatever_the_precision_of_the_weights():
+    """Of 16 bits, eight are for the digits: between 1,024 and 2,048 such numbers lie 8 apart."""
+    head = Regress(SimpleNamespace(size=3), fitted(1998.2, 2001.7, 2003.1, 1999.9)).to(torch.bfloat16)
+    assert head.decode(None, torch.zeros(1, dtype=torch.bfloat16), None, None) == [pytest.approx(2000.725)]
 
 
 def test_scores_that_are_all_the_same_have_a_scale_too():

@@ -72,6 +72,18 @@ def test_a_text_that_is_longer_than_its_recording_costs_nothing():
     torch.testing.assert_close(head.loss(None, outputs, gold), cost(outputs[0][0], [1, 2]) / 4)
 
 
+def test_a_model_of_half_the_bits_learns_too():
+    """CTC has no such loss; the scores are promoted, and doubles stay what they are."""
+    head, batch = Transcribe(Real(), symbols()).to(torch.bfloat16), frames()
+    batch.vectors = batch.vectors.to(torch.bfloat16)
+    outputs = head(Real(), {"text": batch})
+    assert outputs[0].dtype == torch.float32
+    head.loss(None, outputs, GOLD).backward()
+    assert head.output.weight.grad.abs().sum() > 0
+    batch.vectors = batch.vectors.double()
+    assert head.double()(Real(), {"text": batch})[0].dtype == torch.float64
+
+
 def test_the_state_of_each_frame_is_dropped_before_the_layer():
     head = Transcribe(Real(), symbols())
     head.dropout = 1.0

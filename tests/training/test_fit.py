@@ -8,12 +8,14 @@ import dataclasses
 import itertools
 import math
 import pickle
+import weakref
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import pytorch_lightning as pl
 import torch
 
 from harness.data.corpus import Corpus
@@ -24,7 +26,8 @@ from harness.training import checkpoints, cost, fit_module
 from harness.training.fit import fit
 from harness.training.fit_module import Diverged, FitModule
 from harness.training.model import Model, in_format_of, predict
-from harness.training.optimizers import learning_rate_factor, optimizer, parameter_groups
+from harness.training.optimizers import exempt, learning_rate_factor, optimizer, parameter_groups
+from harness.training.selection import selection
 from harness.views.characters import Characters
 from tests.support.toy_corpus import ToyTask, sentences, toy_corpus, toy_model
 
@@ -185,6 +188,16 @@ def test_what_is_exempt_is_so_alone_too():
     assert group.get("weight_decay", 0.5) == 0.5
 
 
+def test_a_bias_is_exempt_whatever_a_layer_calls_it():
+    """Torch's own attention has one for queries, keys and values together."""
+    spared = exempt(torch.nn.TransformerEncoderLayer(8, 2, 4), ["biases"])
+    assert spared == {
+        "self_attn.in_proj_bias",
+        "self_attn.out_proj.bias",
+        *(f"{name}.bias" for name in ("linear1", "linear2", "norm1", "norm2")),
+    }
+
+
 @pytest.mark.parametrize("schedule", ["linear", "warmup_inverse_sqrt", "inverse_epoch"])
 def test_the_schedule_is_applied_at_every_step_of_a_fit(corpus, tmp_path, schedule):
     """A schedule that Lightning steps once an epoch would be another schedule."""
@@ -265,6 +278,17 @@ def test_of_equal_scores_the_smaller_dev_loss_is_better(corpus, tmp_path, monkey
     scripted(monkeypatch, [0.5] * 4, [3.0, 2.0, 1.0, 1.5])
     one = make(corpus, {"patience": 1})
     assert go(one, tmp_path) == {"best_epoch": 3, "epochs": 4, "rising": False}
+
+
+@pytest.mark.parametrize("metric", ["micro_f1", "wer"])
+def test_of_equal_scores_a_large_loss_that_is_smaller_is_better(metric):
+    """A loss summed over a thousand labels falls from 40 to 12 while the score is still 0; it never
+    outweighs a score."""
+    losses = [0.0, 8.5, 9.0, 9.5, 12.0, 40.0, 1e6, math.inf]
+    found = [selection(metric, 0.5, loss) for loss in losses]
+    assert found == sorted(found, reverse=True) and len({*found}) == len(losses)
+    assert found[0] - found[-1] < 2e-4
+    assert selection(metric, 0.5, math.nan) == found[-1]
 
 
 def test_patience_sees_what_the_best_epoch_sees(corpus, tmp_path, monkeypatch):
@@ -468,6 +492,29 @@ def test_a_fit_cut_in_an_epoch_ends_as_if_it_had_not_been(corpus, tmp_path, whol
     assert again.rows == whole.rows[cut - repeated :]
     assert curve(again) == curve(whole)
     assert same(again.model.state_dict(), whole.model.state_dict())
+
+
+def test_a_fit_that_goes_on_keeps_no_second_copy_of_its_checkpoint(corpus, tmp_path, monkeypatch):
+    """It is some four times the model, and Lightning reads the file by itself."""
+
+    class Read(dict):
+        """A checkpoint that can be asked whether it is still there."""
+
+    kept = []
+
+    def newest(file):
+        read = Read(checkpoints.newest(file) or {})
+        kept.append(weakref.ref(read))
+        return read
+
+    class Looks(pl.Callback):
+        def on_train_start(self, trainer, module):
+            kept.append(kept[0]())
+
+    go(make(corpus), tmp_path, 2)
+    monkeypatch.setattr("harness.training.fit.newest", newest)
+    fit(make(corpus), tmp_path, 1, "auto", "32", 4, callbacks=[Looks()])
+    assert kept[1:] == [None]
 
 
 def test_a_fit_without_chance_resumes_bit_identically_too(corpus, tmp_path):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
+from harness.ragged import Ragged
 from harness.views.spelt_words import BEGIN, END, OTHER, SpeltBatch, SpeltWords
 from harness.views.whole_words import WholeWords
 
@@ -73,6 +76,21 @@ def test_stretches_are_those_of_whole_words_with_their_characters():
         ["<sat>"],
         ["<a>", "<Zebra>"],
     ]
+
+
+def test_a_batch_of_a_large_corpus_takes_the_memory_of_a_batch():
+    """Numbering every word of a corpus for each batch of it takes seconds a pass and more."""
+    view, words = fitted(), 1_000_000
+    offsets = np.array([0, 3, words])
+    ids, characters = np.full(words, 6), np.zeros((words, 7), dtype=np.uint8)
+    columns = {"ids": Ragged(ids, offsets), "characters": Ragged(characters, offsets)}
+    tracemalloc.start()
+    try:
+        view.collate(columns, np.array([0]))
+        view.collate_pair(columns, columns, np.array([0]))
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_an_empty_text_and_a_tagged_one_are_read():
