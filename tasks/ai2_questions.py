@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from harness.errors import DataError
 from harness.registry import register_task
@@ -79,8 +78,11 @@ def _rows(path: Path, level: str) -> Iterator[Row]:
         try:
             found = json_value(line, where)
             group = f"{level}-{text(found['id'], 'id')}"
-            stem, key = text(found["question"]["stem"], "question.stem"), found["answerKey"]
-            choices = {each["label"]: text(each["text"], "text of a choice") for each in found["question"]["choices"]}
+            stem, key = text(found["question"]["stem"], "question.stem"), text(found["answerKey"], "answerKey")
+            choices = {
+                text(each["label"], "label of a choice"): text(each["text"], "text of a choice")
+                for each in found["question"]["choices"]
+            }
         except json.JSONDecodeError as error:
             raise DataError(f"{where}: not JSON: {error.msg}") from error
         except (KeyError, TypeError) as error:
@@ -88,7 +90,7 @@ def _rows(path: Path, level: str) -> Iterator[Row]:
         yield from _choices(where, group, stem, choices, key)
 
 
-def _choices(where: str, group: str, stem: str, choices: dict[str, str], key: Any) -> Iterator[Row]:
+def _choices(where: str, group: str, stem: str, choices: dict[str, str], key: str) -> Iterator[Row]:
     if key not in choices:
         raise DataError(f"{where}: answerKey {key!r:.20} is none of the choices {', '.join(choices)}")
     for label, choice in choices.items():

@@ -34,10 +34,10 @@ def recordings(id: str, split: Split, tier: Tier, folder: Path | None) -> Iterat
     protocol=(
         "The recordings of AN4's training, and those of FSDD that both of its tasks train on, with known speakers and"
         " with unseen ones, without their transcripts: whoever learns here has heard nothing of any of their tests."
-        " Dev and test are made in the same way of dev and test. No speaker is in two splits. The score is the mean"
-        " negative log-probability of the right answers to an encoder's own questions, shown as perplexity: it tells"
-        " how well one encoder learns, and encoders with other questions are not compared by it. What it is worth is"
-        " told by the tasks that go on from it."
+        " Dev and test are made in the same way of dev and test. No speaker is in two splits, but for the voices of"
+        " generated letters. The score is the mean negative log-probability of the right answers to an encoder's own"
+        " questions, shown as perplexity: it tells how well one encoder learns, and encoders with other questions are"
+        " not compared by it. What it is worth is told by the tasks that go on from it."
     ),
 )
 class AudioMix(Task):
@@ -47,12 +47,11 @@ class AudioMix(Task):
     official_test = False
 
     def mini(self, split: Split) -> Iterable[Row]:
-        return self._rows(split, "mini", None)
+        """Letters of AN4's alone: no digit that is made for one of FSDD's tasks is made for the
+        other."""
+        return (row for _, row in recordings("an4", split, "mini", None))
 
     def local(self, folder: Path, split: Split) -> Iterable[Row]:
-        return self._rows(split, "local", folder)
-
-    def _rows(self, split: Split, tier: Tier, folder: Path | None) -> Iterator[Row]:
-        yield from (row for _, row in recordings("an4", split, tier, folder))
-        others = {digest for digest, _ in recordings("fsdd_unseen", split, tier, folder)}
-        yield from (row for digest, row in recordings("fsdd", split, tier, folder) if digest in others)
+        yield from (row for _, row in recordings("an4", split, "local", folder))
+        others = {digest for digest, _ in recordings("fsdd_unseen", split, "local", folder)}
+        yield from (row for digest, row in recordings("fsdd", split, "local", folder) if digest in others)

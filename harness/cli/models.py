@@ -38,8 +38,8 @@ def predict(
         list[str] | None,
         typer.Option(
             metavar="NAME=COLUMN",
-            help="The column of the file in the place of one that the model reads, such as text=review; may be"
-            " repeated.",
+            help="The column of the file in the place of one that the model reads, such as text=review, or its number"
+            " from 1; may be repeated.",
             rich_help_panel=DATA,
         ),
     ] = None,

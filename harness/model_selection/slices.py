@@ -27,8 +27,9 @@ FEWEST_SEALED_OF, FEWEST_SEALED = 1_000, 200
 FOLDS = 5
 CHOICE, MOST_CHOICE = 0.25, 10_000
 """Share and largest number of the rows for training that systems are chosen by instead."""
-MOST_TRAIN = 50_000
-"""Rows that are trained on: a first table has to stand within a minute."""
+MOST_TRAIN, MOST_DEV = 50_000, 10_000
+"""Rows that are trained on, and rows that end a training, which are asked after each pass: a first
+table has to stand within a minute."""
 DEV = 0.125
 """Share of the rows outside of a fold on which training looks when to end."""
 CHOOSE, CONFIRM = 1, 2
@@ -41,13 +42,16 @@ class Slices:
     one on which the chosen one is trained anew, whose test is ``sealed`` or, where nothing is, that
     of the first fold. ``again`` are further ones for those in front: together with the first each
     row that is neither sealed nor ends a training is in the test of one. ``rows`` are all there
-    are, ``train`` those that a model is trained on, ``words`` tells of the slices."""
+    are, ``train`` those that a model is trained on, ``train_last`` those that the last slice trains
+    on, ``last_rows`` all of that. ``words`` tells of the slices."""
 
     choosing: tuple[Path, ...]
     last: Path
     sealed: bool
     rows: int
     train: int
+    train_last: int
+    last_rows: int
     words: str
     again: tuple[Path, ...] = ()
 
@@ -119,20 +123,32 @@ def _sealed(rows: _Rows) -> Slices | None:
     if not task.description.shares and not len(dev):  # train and test alone are a usual way to give them
         task.table("train")  # which names the split where it has no rows
         learnt, dev = rows.parted(learnt)
+    ending = _first(rows, dev, MOST_DEV)
     share = min(CHOICE, MOST_CHOICE / max(1, len(learnt)))
     held = carved(rows.chosen[learnt], {"test": share}) == 1
     chosen_by, rest = learnt[held], learnt[~held]
-    train = np.sort(rest[rows.ended[rest].argsort(kind="stable")[:MOST_TRAIN]])
-    choosing = rows.write("choice", train, dev, chosen_by)
+    train = _first(rows, rest, MOST_TRAIN)
+    choosing = rows.write("choice", train, ending, chosen_by)
     # Once the choice is made, the rows that it fell by are for training too.
-    sealed = rows.write("sealed", np.sort(np.concatenate([train, chosen_by])), dev, test)
-    again = _other_quarters(rows, learnt, dev) if share == CHOICE else ()  # more rows to choose by tell enough
-    part = f" (of {len(rest):,})" if len(train) < len(rest) else ""
+    known = np.sort(np.concatenate([train, chosen_by]))
+    sealed = rows.write("sealed", known, ending, test)
+    again = _other_quarters(rows, learnt, ending) if share == CHOICE else ()  # more rows to choose by tell enough
     words = (
-        f"{len(rows):,} rows: {len(train):,} for training{part}, {len(dev):,} to end it, {len(chosen_by):,} to choose"
-        f" by, and {len(test):,} sealed until the choice is made."
+        f"{len(rows):,} rows: {_some(train, rest)} for training, {_some(ending, dev)} to end it, {len(chosen_by):,} to"
+        f" choose by, and {len(test):,} sealed until the choice is made."
     )
-    return Slices((choosing,), sealed, True, len(rows), len(train), words, again)
+    last = len(known), len(known) + len(ending) + len(test)
+    return Slices((choosing,), sealed, True, len(rows), len(train), *last, words, again)
+
+
+def _first(rows: _Rows, some: np.ndarray, most: int) -> np.ndarray:
+    """At most so many of some rows, by lot."""
+    return np.sort(some[rows.ended[some].argsort(kind="stable")[:most]])
+
+
+def _some(rows: np.ndarray, of: np.ndarray) -> str:
+    """The number of rows, and of how many they are where they are not all."""
+    return f"{len(rows):,}" + (f" (of {len(of):,})" if len(rows) < len(of) else "")
 
 
 def _other_quarters(rows: _Rows, learnt: np.ndarray, dev: np.ndarray) -> tuple[Path, ...]:
@@ -160,7 +176,8 @@ def _folds(rows: _Rows, why: str) -> Slices:
     )
     if not rows.task.description.shares:
         words += " The splits that the file gives are not used."
-    return Slices(folds, rows.write("whole", *parts[0]), False, len(rows), len(parts[-1][0]), words)
+    train = len(parts[-1][0])
+    return Slices(folds, rows.write("whole", *parts[0]), False, len(rows), train, len(parts[0][0]), len(rows), words)
 
 
 def _check_place(task: OwnTask, folder: Path) -> None:

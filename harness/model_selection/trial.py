@@ -151,12 +151,12 @@ class Trial:
         return max(0.0, min(left / (turns + self._last_trainings(1.0)), (left - kept_free) / turns))
 
     def _last_trainings(self, seconds: float, entry: registry.ArchitectureEntry | None = None) -> float:
-        """Seconds of the training that confirms a choice, and of the one on all rows, of an
+        """Seconds of the training that confirms a choice, and of the one on all its rows, of an
         architecture whose cells took so many on fewer rows. One without gradients may choose its
         settings again by several fits."""
         fits = FOLDS - 1 if entry is not None and entry.kind == "fit" else 1
-        count = (self.slices.sealed or self.refit) + fits * self.refit
-        return count * seconds * self.slices.rows / self.slices.train
+        confirming = self.slices.train_last if self.slices.sealed or self.refit else 0
+        return seconds * (confirming + fits * self.refit * self.slices.last_rows) / self.slices.train
 
     def _finalists(self, slots: int) -> tuple[list[Scored], float]:
         """Those in front that are compared once more, best first, and the seconds that it takes;
@@ -332,12 +332,17 @@ class Trial:
             return
         entry, file = recommended.tried.entry, self.slices.last
         limit = max(self.left, LEAST, LATE * self._last_trainings(recommended.tried.seconds, entry))
+        cell = entry.id, self._entry(file).id
         try:
             found, heard = self._records([entry.id], [file], limit, keep=True, refit=self.refit)
+            if cell in found and not self.refit and storage.is_refitted(self.store.folder, found[cell].key):
+                # An earlier call kept what saw all rows, and the one that was scored is asked for.
+                storage.set_aside(self.store.folder, found[cell].key)
+                found, heard = self._records([entry.id], [file], limit, keep=True)
         except DataError as error:  # reading the rows takes time too
             self.why_not_confirmed = _of_minutes(str(error))
             return
-        record = found.get((entry.id, self._entry(file).id))
+        record = found.get(cell)
         if record is None or record.status != "ok":
             self.why_not_confirmed = self._why([record], heard)
             return

@@ -119,7 +119,8 @@ def _as_csv(out: TextIO, answers: Answers) -> Write:
 
     def write(answered: Answered) -> None:
         flat = _flat(answered, answers)
-        if not rows:  # the first answer has the columns of all
+        if not rows:  # the first answer has the columns of all, but for a name that later rows may have
+            flat = {"line": flat.pop("line"), "id": ""} | flat
             rows.append(csv.DictWriter(out, list(flat), restval="", extrasaction="ignore", lineterminator="\n"))
             rows[0].writeheader()
         rows[0].writerow(flat)

@@ -18,7 +18,7 @@ from harness.rows import FORMS, Row
 from harness.saved_models.folder import describe
 from harness.user_data.description import DELIMITERS, ENDINGS, Column, Manner
 from harness.user_data.raw_tables import AT_ONCE, batch_rows, sentences_in
-from harness.user_data.text import lines_in
+from harness.user_data.text import lines_in, marked
 from harness.views.base import words_of
 
 LONGEST_LINE = 1 << 24
@@ -120,8 +120,13 @@ Read = tuple[int, dict[str, Any], str]
 
 def _lines(stream: BinaryIO, wanted: Wanted) -> Iterator[tuple[int, str, str]]:
     """Number, text and fault of each line, without its end; :class:`~harness.errors.DataError` for
-    a fault in an encoding such as UTF-16, in which no byte tells where the next line begins."""
+    a fault in an encoding such as UTF-16, in which no byte tells where the next line begins. As in
+    training, a byte order mark tells the encoding better than the manner does."""
     encoding = wanted.manner.written.encoding
+    if stream.seekable():
+        mark = marked(stream.read(4))
+        stream.seek(0)
+        encoding = mark[0] if mark else encoding
     if "\n".encode(encoding) != b"\n":
         yield from ((number, text.rstrip("\r\n"), "") for number, text in lines_in(stream, wanted.source, encoding))
         return
@@ -135,6 +140,9 @@ def _lines(stream: BinaryIO, wanted: Wanted) -> Iterator[tuple[int, str, str]]:
             continue
         if number == 1 and raw.startswith(codecs.BOM_UTF8):
             raw, encoding = raw.removeprefix(codecs.BOM_UTF8), "utf-8"
+        if b"\0" in raw:
+            yield number, "", "a NUL character: no text, or UTF-16, which is read from a file that begins with its mark"
+            continue
         try:
             text = raw.decode(encoding)
         except UnicodeDecodeError as error:
@@ -171,6 +179,10 @@ def _read_table(stream: BinaryIO, wanted: Wanted) -> Iterator[Read]:
                 begin = begin or number
                 yield text + "\n"
 
+    def told() -> Iterator[Read]:
+        yield from ((number, {}, fault) for number, fault in bad)
+        bad.clear()
+
     csv.field_size_limit(LONGEST_LINE)
     written, form = wanted.manner.written, wanted.manner.format
     delimiter = written.delimiter or DELIMITERS[form]
@@ -187,12 +199,17 @@ def _read_table(stream: BinaryIO, wanted: Wanted) -> Iterator[Read]:
         except StopIteration:
             break
         except csv.Error as error:
+            yield from told()
             yield begin, {}, str(error)
             continue
-        finally:
-            faults, bad[:] = bad[:], []
-        yield from ((number, {}, fault) for number, fault in faults)
+        torn = any(number > begin for number, _ in bad)
+        yield from told()
+        if torn:
+            yield begin, {}, "a line of it cannot be read"
+            continue
         if not places:
+            if not cells:  # blank lines before the first row are none, as at training
+                continue
             header = [cell.strip() for cell in cells]
             places = _places(header if wanted.manner.written.header else [], len(cells), wanted)
             if wanted.manner.written.header:
@@ -201,24 +218,25 @@ def _read_table(stream: BinaryIO, wanted: Wanted) -> Iterator[Read]:
             yield begin, {}, f"{len(cells)} cells, and the first line has {len(header)}" if cells else "an empty line"
         else:
             yield begin, {column: cells[place] for column, place in places.items()}, ""
-    yield from ((number, {}, fault) for number, fault in faults)
+    yield from told()
 
 
 def _places(header: list[str], count: int, wanted: Wanted) -> dict[str, int]:
-    """The places among ``count`` cells of the columns that are read."""
+    """The places among ``count`` cells of the columns that are read, each by its name or its number
+    from 1."""
     found: dict[str, int] = {}
     for column in wanted.columns:
-        name = wanted.name(column)
-        if isinstance(name, int) and name <= count:
-            found[column] = name - 1
-        elif name in header:
-            found[column] = header.index(str(name))
+        name = str(wanted.name(column))
+        if name in header and isinstance(wanted.name(column), str):
+            found[column] = header.index(name)
+        elif name.isdecimal() and 1 <= int(name) <= count:
+            found[column] = int(name) - 1
     if missing := [column for column in wanted.forms if column not in found]:
         lacking = ", ".join(str(wanted.name(column)) for column in missing)
         there = ", ".join(header)[:200] or f"{count} without names"
         raise UsageError(
             f"{wanted.source}: no column {lacking} (found: {there}); name the one that is meant with"
-            f" --column {missing[0]}=NAME"
+            f" --column {missing[0]}=NAME, or =NUMBER from 1"
         )
     return found
 
@@ -282,10 +300,9 @@ def _read_sentences(stream: BinaryIO, wanted: Wanted) -> Iterator[Read]:
     places: dict[str, int] = {}
     for number, words in sentences_in(wanted.source, texts()):
         if not places:
-            numbers = [str(number) for number in range(1, 1 + len(words[0]))]
             first: dict[str, Column] = dict.fromkeys(wanted.forms, 1) if len(wanted.forms) == 1 else {}
             manner = replace(wanted.manner, names=first | wanted.manner.names)
-            places = _places(numbers, len(numbers), wanted._replace(manner=manner))
+            places = _places([], len(words[0]), wanted._replace(manner=manner))
         yield number, {column: [fields[place] for fields in words] for column, place in places.items()}, ""
 
 

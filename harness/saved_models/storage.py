@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -160,7 +161,7 @@ def find(model: str, results: Path) -> Path:
 
     :class:`~harness.errors.UsageError` where there is none, or more than one.
     """
-    if (Path(model) / DESCRIPTION).is_file():
+    if os.path.isfile(Path(model) / DESCRIPTION):  # noqa: PTH113 - pathlib raises for a text in the place of a name
         return Path(model)
     keys = [folder.name for folder in _folders(results)]
     fitting = [key for key in keys if model and key.startswith(model)]
@@ -168,10 +169,12 @@ def find(model: str, results: Path) -> Path:
         return results / MODELS / fitting[0]
     if fitting:
         raise UsageError(f"MODEL {model}: {len(fitting)} kept models begin so: {', '.join(fitting)}")
-    if Path(model).is_dir():
+    if os.path.isdir(model):  # noqa: PTH112 - likewise
         raise UsageError(f"MODEL {model}: no kept model is in this folder: it has no {DESCRIPTION}")
     there = f"`archbench models --results {results}` lists {len(keys)}" if keys else "none is; `run --keep` keeps them"
-    raise UsageError(f"MODEL {model}: no such folder, and no such model is kept; {did_you_mean(model, keys, there)}")
+    raise UsageError(
+        f"MODEL {model:.80}: no such folder, and no such model is kept; {did_you_mean(model, keys, there)}"
+    )
 
 
 def remove(patterns: str, results: Path) -> list[Kept]:

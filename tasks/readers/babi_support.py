@@ -10,12 +10,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from harness.errors import DataError
 from tasks.readers.babi import member
 
 
-def of_lines(lines: Iterable[str]) -> dict[int, list[int]]:
+def of_lines(lines: Iterable[str], place: str) -> dict[int, list[int]]:
     """For the line, from 1, of each question of a file, the numbers of its supporting facts among
-    the facts told so far in its story, from 0."""
+    the facts told so far in its story, from 0.
+
+    Raises :class:`DataError` with the ``place`` and the line for a number that none of them has.
+    """
     found: dict[int, list[int]] = {}
     places: dict[str, int] = {}
     for line, text in enumerate(lines, 1):
@@ -24,7 +28,10 @@ def of_lines(lines: Iterable[str]) -> dict[int, list[int]]:
             places = {}
         question = rest.split("\t")
         if len(question) > 2:
-            found[line] = [places[fact] for fact in question[2].split()]
+            facts = question[2].split()
+            if unknown := [fact for fact in facts if fact not in places]:
+                raise DataError(f"{place}, line {line}: the supporting fact {unknown[0]:.40} is no line of its story")
+            found[line] = [places[fact] for fact in facts]
         elif rest and len(question) == 1:
             places[number] = len(places)
     return found
@@ -33,7 +40,11 @@ def of_lines(lines: Iterable[str]) -> dict[int, list[int]]:
 def of_archive(archive: Path, skills: Iterable[int]) -> dict[str, list[int]]:
     """The supporting facts of the training questions of the official archive, by row id."""
     files = {f"qa{n}": member(archive, f"tasks_1-20_v1-2/en/qa{n}_", "_train.txt") for n in skills}
-    return {f"{skill}-{line}": facts for skill, lines in files.items() for line, facts in of_lines(lines).items()}
+    return {
+        f"{skill}-{line}": facts
+        for skill, lines in files.items()
+        for line, facts in of_lines(lines, f"{archive}, {skill}").items()
+    }
 
 
 def of_hub(stories: Iterable[Mapping[str, Any]]) -> dict[str, list[int]]:

@@ -32,7 +32,7 @@ def test_a_fifth_is_sealed_from_a_thousand_rows_on(own, tmp_path):
     sizes = {split: len(rows) for split, rows in choosing.items()}
     assert sizes == {"train": 525, "dev": 100, "test": 175}
     assert len(set.union(*choosing.values())) == 800
-    assert (found.rows, found.train) == (1000, 525)
+    assert (found.rows, found.train, found.train_last, found.last_rows) == (1000, 525, 700, 1000)
     assert "525 for training, 100 to end it, 175 to choose by, and 200 sealed" in found.words
 
 
@@ -56,11 +56,24 @@ def test_ten_thousand_rows_that_choose_are_enough(own, tmp_path, monkeypatch):
     assert found.again == () and len(ids(found.choosing[0])["test"]) == 150
 
 
+def test_a_large_file_is_neither_trained_on_nor_asked_as_a_whole(own, tmp_path, monkeypatch):
+    """Each pass over fifty thousand rows asked a hundred thousand, and the last trainings were
+    foretold as if they read all rows."""
+    monkeypatch.setattr("harness.model_selection.slices.MOST_TRAIN", 300)
+    monkeypatch.setattr("harness.model_selection.slices.MOST_DEV", 40)
+    found = slices(own(reviews(1000)), tmp_path / "try")
+    assert [len(rows) for rows in ids(found.choosing[0]).values()] == [300, 40, 175]
+    assert [len(rows) for rows in ids(found.last).values()] == [475, 40, 200]
+    assert (found.rows, found.train, found.train_last, found.last_rows) == (1000, 300, 475, 715)
+    assert "300 (of 525) for training, 40 (of 100) to end it" in found.words
+
+
 @pytest.mark.parametrize("count", [120, 402, 999])
 def test_below_that_each_row_is_in_one_fold(own, tmp_path, count):
     found = slices(own(reviews(count)), tmp_path / "try")
     assert not found.sealed and len(found.choosing) == FOLDS
     assert ids(found.last) == ids(found.choosing[0])
+    assert (found.train_last, found.last_rows) == (len(ids(found.last)["train"]), count)
     folds = [ids(file) for file in found.choosing]
     tested = [row for fold in folds for row in fold["test"]]
     assert len(tested) == len(set(tested)) == count

@@ -14,10 +14,12 @@ from types import SimpleNamespace
 import pytest
 
 from harness import cli
+from harness.errors import UsageError
 from harness.records import Record
 from harness.saved_models import prediction, reading
 from harness.saved_models.prediction import answered
 from harness.saved_models.reading import Asked, Wanted, asked
+from harness.saved_models.storage import find
 from harness.user_data.description import Manner, Source
 from tests.saved_models.cells import kept_cell, loaded, rows_of_test
 
@@ -77,6 +79,60 @@ def test_a_table_is_read_by_the_names_of_its_columns(predict: Predict, classifie
     assert {"prediction", "probability", "probabilities: negative", "probabilities: positive"} <= set(rows[0])
     assert f"{file}:4: passed over: 2 cells, and the first line has 3" in err
     assert f"{file}:5: passed over: byte 0xff" in err
+
+
+def read(content: bytes, manner: Manner, stream: type = io.BytesIO) -> list[tuple[int, str | None, str]]:
+    """Line, text and fault of each question in a file."""
+    found = asked(stream(content), Wanted({"text": "string"}, "new", manner=manner))
+    return [(each.line, each.row and each.row["text"], each.fault) for each in found]
+
+
+class Pipe(io.BytesIO):
+    """Bytes that come once, as from another program."""
+
+    def seekable(self) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig"])
+@pytest.mark.parametrize("form", ["lines", "csv"])
+def test_a_byte_order_mark_tells_the_encoding(encoding: str, form: str) -> None:
+    """Windows writes UTF-16 with a mark; its bytes taken for UTF-8 were answered as texts with a
+    NUL beside each letter."""
+    content = "text\ngood film\nöde\n".encode(encoding)
+    found = read(content, Manner(form))
+    assert found[-2:] == [(2, "good film", ""), (3, "öde", "")]
+
+
+def test_utf_16_in_a_pipe_is_told() -> None:
+    content = "good\nbad\n".encode("utf-16-le")
+    assert [line for line, text, fault in read(content, Manner("lines"), Pipe) if "NUL character" in fault] == [1, 2, 3]
+    assert not any(text for _, text, _ in read(content, Manner("lines")))
+
+
+def test_no_line_of_a_table_goes_unnamed() -> None:
+    """A line that cannot be decoded was forgotten where a broken quote followed it, and left out of
+    a text in quotes that went on behind it."""
+    found = read(b'text,n\n\xff bad,1\n"a"b,2\ngood,3\n', Manner("csv"))
+    assert [(line, text) for line, text, _ in found] == [(2, None), (3, None), (4, "good")]
+    assert "0xff" in found[0][2] and "expected after" in found[1][2]
+    found = read(b'text,n\n"first\n\xff\nlast",1\ngood,2\n', Manner("csv"))
+    assert [(line, text) for line, text, _ in found] == [(3, None), (2, None), (5, "good")]
+    assert found[1][2] == "a line of it cannot be read"
+
+
+def test_blank_lines_before_the_header_are_none() -> None:
+    assert read(b"\n\ntext,n\ngood,3\n", Manner("csv")) == [(4, "good", "")]
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "header"),
+    [(b"1,good\n2,bad\n", "2", False), (b"n,review\n1,good\n2,bad\n", "2", True), (b"2,1\ngood,x\nbad,y\n", "2", True)],
+)
+def test_a_column_is_told_by_its_number_where_none_is_called_so(content: bytes, name: str, header: bool) -> None:
+    """A table without a header has nothing else."""
+    manner = Manner("csv", Source(header=header), names={"text": name})
+    assert [text for _, text, _ in read(content, manner)] == ["good", "bad"]
 
 
 def test_quotes_in_tsv_are_letters_unless_its_description_says_otherwise() -> None:
@@ -155,6 +211,22 @@ def test_tags_stand_beside_the_words_that_blanks_part(predict: Predict, results:
     code, out, _ = predict(record, "--to", "jsonl", given=b"Mr. Smith doesn't live in New-York .\n")
     assert code == 0
     assert len(json.loads(out)["prediction"]) == 7
+
+
+def test_a_name_of_a_later_row_is_in_the_table(predict: Predict, classifier: Record) -> None:
+    """The first answer says what the columns are, and its row may have no name."""
+    given = b'{"text": "good"}\n{"id": "r7", "text": "bad"}\n'
+    code, out, _ = predict(classifier, "--from", "jsonl", "--to", "csv", given=given)
+    assert (code, [(row["line"], row["id"]) for row in csv.DictReader(io.StringIO(out))]) == (
+        0,
+        [("1", ""), ("2", "r7")],
+    )
+
+
+def test_a_text_in_the_place_of_the_model_is_told(results: Path) -> None:
+    """Who forgets MODEL gives a name that is longer than any."""
+    with pytest.raises(UsageError, match="MODEL good good .*: no such folder, and no such model is kept"):
+        find("good " * 80, results)
 
 
 def test_pairs_are_parted_by_a_tab(predict: Predict, results: Path) -> None:

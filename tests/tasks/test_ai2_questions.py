@@ -73,3 +73,15 @@ def test_dev_is_a_part_of_train_by_question_and_no_question_of_test_is_learnt(re
 def test_a_fault_is_told_by_file_and_line(read, line, message):
     with pytest.raises(DataError, match=f"AI2-Elementary-NDMC-Feb2016-Dev.jsonl, {message}"):
         read("test", [question("b")], [question("c"), line])
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        (question("a", key=["A"]), "answerKey is a list, not a string"),
+        (question("a", question={"stem": "Is it?", "choices": [{"label": 1, "text": "yes"}]}), "label of a choice is"),
+    ],
+)
+def test_a_key_or_a_label_that_is_no_text_is_named_with_its_line(read, line, fault):
+    with pytest.raises(DataError, match=f"line 2: not a question with choices and an answerKey: {fault}"):
+        read("test", [question("t")], [question("z"), line])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 
 import pytest
 
@@ -36,7 +37,7 @@ def test_digits_are_those_that_both_tasks_have_in_the_split(monkeypatch, split):
     monkeypatch.setattr(audio_mix, "recordings", recordings)
 
     made = audio_mix.AudioMix(registry.entry("tasks", "audio_mix"))
-    assert [row["id"] for row in made.mini(split)] == ["an4-0", "fsdd-1", "fsdd-2"]
+    assert [row["id"] for row in made.local(Path(), split)] == ["an4-0", "fsdd-1", "fsdd-2"]
 
 
 def test_no_recording_of_training_is_one_of_a_test(task):

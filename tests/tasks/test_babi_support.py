@@ -12,6 +12,7 @@ from harness.records.code_digest import code_of
 from harness.task import SUPPORTING_FACTS, Task
 from harness.views.facts import Facts
 from tasks.mini import stories, story_support
+from tasks.readers.babi_support import of_lines
 from tests.tasks.test_babi import archive
 
 LINES = (
@@ -36,6 +37,11 @@ def test_the_archives_line_numbers_become_numbers_of_facts(write_zip, tmp_path, 
         ("Who?", "John slept."),
     }
     assert len(found) >= 2
+
+
+def test_a_fact_that_its_story_does_not_have_is_named_with_its_line():
+    with pytest.raises(DataError, match="qa1, line 3: the supporting fact 7 is no line of its story"):
+        of_lines(["1 Mary went home.", "2 Ann sat.", "3 Where is Mary?\thome\t1 7"], "qa1")
 
 
 def test_the_hub_copy_has_the_same_facts(task, monkeypatch):
