@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import textwrap
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ import torch
 from harness import registry
 from harness.contract import Result, cases, check, inputs
 from harness.contract.base import run
+from harness.contract.imports import again
 from harness.contract.trained import FIRST, TrainedCase
 from harness.kinds import Encoder
 from harness.problems import problem
@@ -356,6 +359,37 @@ def test_a_cut_is_declared_where_there_is_one_and_nowhere_else(plugin, sound: bo
     found = run("slopes", case.slopes)
     assert found.passed is not sound
     assert found.message.endswith("gates are constants")
+
+
+def test_a_task_without_a_generated_corpus_is_no_case(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever fits the type of a user's task would fail, and nothing of it be checked."""
+    file = tmp_path / "my_scores.py"
+    file.write_text(
+        "from harness.registry import register_task\n"
+        "from harness.task import Task\n"
+        '@register_task("my_scores", name="Mine", type="regress", metrics=("mse",), main_metric="mse",\n'
+        '    sizes={"train": 9}, epochs=1, protocol="-")\n'
+        "class Mine(Task):\n"
+        "    def local(self, folder, split):\n"
+        '        return [{"id": "1", "text": "a", "score": 1.0}]\n'
+    )
+    monkeypatch.setattr("harness.registry.finding._plugins", [file])
+    assert {task.type for task in registry.tasks_to_check_on()} >= {"regress"}
+    assert "regress" not in {case.task.entry.type for case in cases(registry.entry("architectures", "dan"))}
+
+
+def test_a_module_of_a_package_may_import_its_neighbours(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No installed plugin of several files could be checked."""
+    package = tmp_path / "mypkg"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "layers.py").write_text("size = 7\n")
+    (package / "enc.py").write_text("from .layers import size\nclass Encoder:\n    size = size\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    cls = importlib.import_module("mypkg.enc").Encoder
+    monkeypatch.setattr(registry, "load", lambda entry: cls)
+    made = again(SimpleNamespace(file=package / "enc.py", class_name="Encoder"))
+    assert made is not cls and made.size == 7
 
 
 def test_sound_plugin_passes(plugin) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness import registry
+from harness.contract import default_size
 from harness.contract.default_size import PASSES, cell_of, laid_over_passes, learned
 from harness.errors import MissingWeights, UsageError
 from harness.settings import TrainingSettings
@@ -161,3 +162,14 @@ def test_a_row_without_its_weights_says_so(monkeypatch):
 def test_an_architecture_without_a_task_says_why(entry):
     with pytest.raises(UsageError, match="misfit fits no task: "):
         cell_of(entry("misfit"), list(registry.entries("tasks").values()))
+
+
+def test_a_crash_is_the_result_of_one_check(entry, monkeypatch):
+    """It came behind minutes of other checks, whose results were lost with it."""
+
+    def crashes(entry):
+        raise AssertionError("embed_dim must be divisible by num_heads")
+
+    monkeypatch.setattr(default_size, "learned", crashes)
+    found = default_size.as_shipped(entry("learner"))
+    assert (found.passed, found.message) == (False, "AssertionError: embed_dim must be divisible by num_heads")

@@ -59,10 +59,13 @@ def check(entry: ArchitectureEntry, learning: bool = True, types: int | None = N
 
 
 def cases(entry: ArchitectureEntry) -> Iterator[TrainedCase | FittedCase]:
-    """One case per task type that the architecture fits, each on the first task of that type."""
+    """One case per task type that the architecture fits, each on the first task of that type with a
+    generated corpus."""
     settings = grid.hyperparameters(entry) | entry.tiny
     seen: set[str] = set()
     for task in registry.tasks_to_check_on():
-        if task.type not in seen and fitting.reason_to_skip(entry, task, settings) is None:
+        if task.type in seen or fitting.no_data(task, "mini") is not None:
+            continue
+        if fitting.reason_to_skip(entry, task, settings) is None:
             seen.add(task.type)
             yield (FittedCase if issubclass(registry.load(entry), Estimator) else TrainedCase)(entry, task, settings)

@@ -108,6 +108,8 @@ def as_shipped(entry: ArchitectureEntry) -> Result:
         found = learned(entry)
     except ArchbenchError as error:
         return Result(name, False, str(error))
+    except Exception as error:  # a plugin may raise anything, such as what its small size hid
+        return Result(name, False, f"{type(error).__name__}: {error}")
     scores = f"{found.metric} {found.dev:.3f} on dev and {found.test:.3f} on test, where the floor is {found.floor:.3f}"
     return Result(name, found.word == "learns", f"{found.task}: {found.word}, {scores}")
 

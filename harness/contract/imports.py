@@ -49,8 +49,10 @@ def loaded_again(entry: Entry) -> Iterator[None]:
 
 
 def _module(entry: Entry) -> ModuleType:
-    """The plugin's file, imported once more."""
-    spec = importlib.util.spec_from_file_location("archbench_contract_import", entry.file)
+    """The plugin's file, imported once more, in the package of the first one: it may import its
+    neighbours by a dot."""
+    package = registry.load(entry).__module__.rpartition(".")[0]
+    spec = importlib.util.spec_from_file_location(f"{package}.archbench_contract_import".lstrip("."), entry.file)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # a dataclass looks its annotations up there

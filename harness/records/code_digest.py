@@ -324,6 +324,8 @@ def _files(file: Path, name: _Import) -> Iterator[Path]:
     place = _base(file, name)
     if place is None:
         return
+    if name.level and (package := place / "__init__.py").is_file():  # Python runs it first
+        yield package
     for part in name.name.split("."):
         place = place / part
         yield from (found for found in (place / "__init__.py", place.parent / f"{part}.py") if found.is_file())

@@ -162,8 +162,9 @@ class Store:
                 warnings.warn(f"record skipped: {reason}", stacklevel=2)
 
     def _files(self) -> Iterator[Path]:
-        """Whatever is named like a record, by path."""
-        for folder, dirs, names in os.walk(self.folder / "records"):
+        """Whatever is named like a record, by path. The folder of a task may be a link, as
+        :meth:`find` has it."""
+        for folder, dirs, names in os.walk(self.folder / "records", followlinks=True):
             dirs.sort()
             here = Path(folder)
             yield from (here / name for name in sorted(dirs + names) if name.endswith(".json"))

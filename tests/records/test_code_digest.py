@@ -210,6 +210,17 @@ def test_the_modules_of_a_plugins_package_count(digest: Plugin, tmp_path: Path, 
     assert found[0] != found[1]
 
 
+def test_what_a_package_itself_defines_counts(digest: Plugin, tmp_path: Path):
+    """A number of its ``__init__.py`` that changes would leave results of another model as they
+    are."""
+    (tmp_path / "pack").mkdir()
+    found = []
+    for number in (3, 44):
+        (tmp_path / "pack" / "__init__.py").write_text(f"SIZE = {number}\n")
+        found.append(digest(text=f"from . import SIZE\n{ENCODER}", folder=tmp_path / "pack"))
+    assert found[0] != found[1]
+
+
 def test_neither_the_harness_nor_other_packages_are_read(digest: Plugin, tmp_path: Path):
     """They are a number and versions; a plugin may lie beside them."""
     place = tmp_path / "site-packages"

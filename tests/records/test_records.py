@@ -475,6 +475,14 @@ def test_record_is_found_from_any_folder(store: Store, monkeypatch: pytest.Monke
     assert Store("results").read(path.resolve()).key == CELL.key
 
 
+def test_records_of_a_task_may_lie_on_another_disk(store: Store, tmp_path: Path):
+    """`run` finds them behind the link: no page may lack them in silence."""
+    path = store.write(full_record())
+    elsewhere = path.parents[1].rename(tmp_path / "elsewhere")
+    path.parents[1].symlink_to(elsewhere)
+    assert store.find(CELL) is not None and [record.key for record in store.all()] == [CELL.key]
+
+
 @pytest.mark.parametrize("name", ["../up", "a/b", "..", "", "naïve", "a b"])
 def test_name_that_would_leave_the_folder_is_refused(store: Store, name: str):
     """A plugin's id becomes a folder name; it must not write outside the results."""
