@@ -97,6 +97,6 @@ bench-models: $(INSTALLED)
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python >= 3.11 is needed; name one: make PYTHON=python3.12")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "installing (about a minute, 2 GB)"
+	@echo "installing (about a minute, 2 GB with torch for the CPU)"
 	$(BIN)/python -m pip --require-virtualenv install --quiet -c constraints.txt -e '.[dev]'
 	@touch $@

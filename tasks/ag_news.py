@@ -70,9 +70,9 @@ class AgNews(Task):
         folder = folder / "ag_news"
         if split == "test":
             return _items(folder, "test")
-        if present(folder, "train.csv"):
-            return _part(_items(folder, "train"), split)
-        return _part([*_items(folder, "train_partial"), *_items(folder, "train_partial_joined")], split)
+        if present(folder, "train_partial.csv") and not present(folder, "train.csv"):
+            return _part([*_items(folder, "train_partial"), *_items(folder, "train_partial_joined")], split)
+        return _part(_items(folder, "train"), split)
 
     def from_hub(self, rows: datasets.Dataset, split: Split) -> Iterable[Row]:
         names = hub.class_names(self.hub, rows, "label", LABELS)

@@ -72,8 +72,9 @@ class Snli(Task):
     def local(self, folder: Path, split: Split) -> Iterable[Row]:
         folder = folder / "snli"
         name = f"snli_1.0_{split}.jsonl"
-        if split == "train" and not present(folder, name):
-            path = find(folder, "train_partial.tsv")
+        partial = present(folder, "train_partial.tsv") if split == "train" else None
+        if partial and not present(folder, name):
+            path = partial
             found: Iterator[tuple[int, str, str, str]] = (
                 (line, row["sentence1"], row["sentence2"], row["gold_label"])
                 for line, row in tab_separated(path, _PARTIAL_HEADER)

@@ -69,9 +69,9 @@ class Squad1(Task):
         folder = folder / "squad"
         if split == "test":
             return (question.row for question in questions(find(folder, "dev-v1.1.json")))
-        if present(folder, "train-v1.1.json"):
-            return held_out((question.row for question in questions(find(folder, "train-v1.1.json"))), split)
-        return held_out(_partial(folder), split)
+        if present(folder, "train_partial_raw.json") and not present(folder, "train-v1.1.json"):
+            return held_out(_partial(folder), split)
+        return held_out((question.row for question in questions(find(folder, "train-v1.1.json"))), split)
 
     def from_hub(self, rows: datasets.Dataset, split: Split) -> Iterable[Row]:
         mapped = hub_rows(self.hub, rows, unanswerable=False)

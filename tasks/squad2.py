@@ -54,11 +54,12 @@ class Squad2(Task):
 
     def local(self, folder: Path, split: Split) -> Iterable[Row]:
         folder = folder / "squad"
-        if present(folder, "train-v2.0.json"):
-            if split == "test":
-                return (question.row for question in questions(find(folder, "dev-v2.0.json")))
-            return held_out((question.row for question in questions(find(folder, "train-v2.0.json"))), split)
-        return _half_by_article(find(folder, "dev-v2.0_half.json"), split)
+        half = present(folder, "dev-v2.0_half.json")
+        if half and not present(folder, "train-v2.0.json"):
+            return _half_by_article(half, split)
+        if split == "test":
+            return (question.row for question in questions(find(folder, "dev-v2.0.json")))
+        return held_out((question.row for question in questions(find(folder, "train-v2.0.json"))), split)
 
     def from_hub(self, rows: datasets.Dataset, split: Split) -> Iterable[Row]:
         mapped = hub_rows(self.hub, rows, unanswerable=True)

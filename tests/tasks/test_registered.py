@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -110,6 +111,17 @@ def test_a_wrong_data_folder_names_the_missing_file(id, task, tmp_path):
     for split in ("train", "dev", "test"):
         with pytest.raises(DataError, match=rf"{tmp_path}/\w+/\S+: no such file"):
             task(id).load(split, "local", tmp_path)
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_the_file_that_is_missing_is_an_official_one_of_the_page_on_data(id, task, tmp_path):
+    """Fragments that nobody else has were asked for, and archives of which no page said what is in
+    them."""
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "data.md").read_text()
+    with pytest.raises(DataError) as caught:
+        task(id).load("train", "local", tmp_path)
+    folder, name = re.search(rf"{tmp_path}/(\S+)/([^/\s]+): no such file", str(caught.value)).groups()
+    assert f"`{folder}`" in page and f"`{name}`" in page
 
 
 @pytest.mark.parametrize("id", sorted(registry.entries("tasks")))
