@@ -26,6 +26,7 @@ from harness.records import Record, Store
 from harness.running.assembly import Assembly
 from harness.running.spending import examples_of_a_pass, flops_of_answers, flops_of_training
 from harness.running.worker_settings import Settings
+from harness.training import cost
 from harness.training.fit_module import FitModule
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -71,7 +72,8 @@ def alike(records: Iterable[Record]) -> list[list[Record]]:
 
 
 def built(record: Record, results: Path, work: Path) -> tuple[Assembly, FitModule]:
-    """The parts of a cell, and its training before the first step."""
+    """The parts of a cell, and its training before the first step; ``ValueError`` where the record
+    tells of others."""
     for sort, id, version in (
         ("architectures", record.architecture, record.architecture_version),
         ("tasks", record.task, record.task_version),
@@ -84,6 +86,13 @@ def built(record: Record, results: Path, work: Path) -> tuple[Assembly, FitModul
     settings = Settings(results, Path(data) if data else None, (), 1, None, None, work)
     assembly = Assembly(record.cell, settings)
     training = assembly.training_of(assembly.model(record.seed), assembly.training.learning_rates[0])
+    for what, here, then in (
+        ("view", assembly.corpus.view.settings(), record.view),
+        ("training data", assembly.corpus.fingerprints["train"], record.data.get("train")),
+        ("number of parameters", cost.parameters(training.model), record.parameters),
+    ):
+        if here != then:
+            raise ValueError(f"its {what} was {then}, and is {here} here")
     return assembly, training
 
 

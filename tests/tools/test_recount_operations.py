@@ -71,3 +71,18 @@ def test_a_record_of_another_version_stays(make_settings: Callable[..., Settings
     assert recount_operations.main(["--results", str(settings.results)]) == 1
     [found] = store.all()
     assert found.flops_batches is None and "made by version 7 of dan" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("field", "value"), [("view", {"view": "Words"}), ("parameters", {"total": 1})])
+def test_a_record_of_another_model_of_the_same_version_stays(
+    make_settings: Callable[..., Settings], capsys, field: str, value: object
+):
+    """An edit that raised no version may have changed what is counted."""
+    settings = make_settings()
+    store = Store(settings.results)
+    older = as_before(run_cell(planned_cell("dan", "sst2"), settings))
+    setattr(older, field, value)
+    store.write(older)
+    assert recount_operations.main(["--results", str(settings.results)]) == 1
+    [found] = store.all()
+    assert found.flops_batches is None and "here" in capsys.readouterr().err
