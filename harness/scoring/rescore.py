@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import registry
-from harness.errors import DataError, RecordError
+from harness.errors import DataError, RecordError, RegistryError
 from harness.records import Record, Store
 from harness.records.code_digest import code_of_cell
 from harness.settings import Limits
@@ -111,12 +111,14 @@ class _TestData:
             return None
         sees = registry.entry("architectures", record.architecture).sees
         # No digest of data tells of these, nor of a metric by which epochs were chosen.
-        besides = record.companions or SUPPORTING_FACTS in sees or self._task.label_tree
+        besides = SUPPORTING_FACTS in sees or self._task.label_tree
         if besides or record.main_metric != self.entry.main_metric or not {"train", "dev"} <= record.data.keys():
             return None
         limits = Limits.of(record.hyperparameters)
         most = {"train": limits.labelled, "unlabelled": limits.max_train}
-        same = all(self._digest(name, most.get(name)) == digest for name, digest in record.data.items())
+        same = all(self._digest(name, most.get(name)) == digest for name, digest in record.data.items()) and all(
+            self._of_companion(each["task"], limits.labelled) == each.get("train") for each in record.companions or ()
+        )
         return now["task"] if same else None
 
     @functools.lru_cache  # noqa: B019 - as long as this object, which is as long as its records
@@ -125,6 +127,17 @@ class _TestData:
         from harness.data.loaded_rows import digest
 
         return self._fingerprint if name == "test" else digest(self._task, self._tier, self._folder, name, most)
+
+    @functools.lru_cache  # noqa: B019 - likewise
+    def _of_companion(self, task: str, most: int | None) -> str:
+        """Digest of the training rows of a further task; nothing where they cannot be read here."""
+        from harness.data.loaded_rows import digest
+
+        try:
+            entry = registry.entry("tasks", task)
+            return digest(registry.load(entry)(entry), self._tier, self._folder, "train", most)
+        except (DataError, RegistryError):
+            return ""
 
     def _changes(self, record: Record, predictions: list[Any]) -> dict[str, Change]:
         """Changes of metrics; another rounding of the last digits is none."""

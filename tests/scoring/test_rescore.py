@@ -176,6 +176,13 @@ def test_a_task_that_was_edited_and_reads_the_same_rows_is_the_task_of_its_recor
     assert rescore(store, data) == []
 
 
+def test_rows_of_a_companion_are_looked_at_too(store: Store, data: Path):
+    """An edit of one task marked what was trained beside it, and nothing but a training took the
+    mark away."""
+    path = with_code(store, data, companions=[{"task": "colours", "version": 1, "train": fingerprint(ROWS)}])
+    assert rescore(store, data) == [(path, {})]
+
+
 @pytest.mark.parametrize(
     "fields",
     [
@@ -183,9 +190,10 @@ def test_a_task_that_was_edited_and_reads_the_same_rows_is_the_task_of_its_recor
         {"data": dict.fromkeys(("train", "dev", "test"), fingerprint(ROWS)) | {"unlabelled": "c" * 64}},
         {"data": {"test": fingerprint(ROWS)}},
         {"main_metric": "macro_f1"},
+        {"companions": [{"task": "colours", "version": 1, "train": "c" * 64}]},
         {"companions": [{"task": "sst2", "version": 1, "train": "c" * 64}]},
     ],
-    ids=("train", "texts without labels", "not recorded", "chosen by another metric", "companions"),
+    ids=("train", "texts without labels", "not recorded", "chosen by another metric", "companion", "not at hand"),
 )
 def test_a_task_that_may_give_something_else_now_is_another(store: Store, data: Path, fields: dict[str, object]):
     """Nobody knows whether the training would be the same."""
