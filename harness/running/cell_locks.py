@@ -10,6 +10,7 @@ nothing tells these for certain from those of a living machine of the same name.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -28,6 +29,10 @@ RENEWAL_S = 30.0
 """Seconds between two renewals of the held leases."""
 LEASE_EXPIRY_S = 300.0
 """Seconds without a renewal after which a lease of another machine has expired."""
+
+WITHOUT_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+"""Errors by which file systems say that they have no hard links: those of many external drives and
+network shares."""
 
 TICKS = 19  # place of "starttime" in /proc/PID/stat, from the field after the name
 
@@ -84,13 +89,27 @@ class Leases:
     def _path(self, cell: Cell) -> Path:
         return self.folder / f"{cell.key}.json"
 
+    def _lock(self) -> FileLock:
+        return FileLock(self.folder.with_name(f"{self.folder.name}.lock"))
+
     def _create(self, path: Path) -> bool:
-        """Create the file with its content in one step: a reader never sees half a lease."""
+        """Create the file with its content in one step: a reader never sees half a lease.
+
+        Where the file system has no links these are two steps, under the lock: who finds half a
+        lease waits for the lock and looks again.
+        """
         owner = {"host": socket.gethostname(), "machine": machine(), "pid": os.getpid()} | _start(psutil.Process())
+        content = json.dumps(owner)
         temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
         try:
-            temporary.write_text(json.dumps(owner))
-            os.link(temporary, path)
+            temporary.write_text(content)
+            try:
+                os.link(temporary, path)
+            except OSError as error:
+                if error.errno not in WITHOUT_LINKS:
+                    raise
+                with self._lock(), path.open("x") as lease:
+                    lease.write(content)
         except FileExistsError:
             return False
         finally:
@@ -122,7 +141,7 @@ class Leases:
         One process at a time looks and removes. Were these two steps of several, the second might
         remove the new lease of the first.
         """
-        with FileLock(self.folder.with_name(f"{self.folder.name}.lock")):
+        with self._lock():
             if not self._expired(path):
                 return False
             if path.is_dir():  # no lease, but in its way

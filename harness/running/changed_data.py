@@ -68,8 +68,10 @@ class DataFolder:
     def _fingerprints(self, task: str, most: int | None, answers: bool = True) -> dict[str, str]:
         """Those of all splits, ``most`` rows of train; without ``answers`` those of train alone, as
         texts without labels."""
-        cached = self._read()
-        name = f"{task} {most or 'all'} {code_digest(registry.entry('tasks', task))[:16]}{'' if answers else ' texts'}"
+        cached, entry = self._read(), registry.entry("tasks", task)
+        # The signature of this place says nothing of the files of another task of the user's.
+        origin = hashlib.sha256(f"{code_digest(entry)} {registry.load(entry)(entry).signature()}".encode()).hexdigest()
+        name = f"{task} {most or 'all'} {origin[:16]}{'' if answers else ' texts'}"
         if name not in cached:
             cached[name] = self._computed(task, most, answers)
             self._write(cached)
@@ -92,7 +94,7 @@ class DataFolder:
             return {}
 
     def _write(self, fingerprints: dict[str, dict[str, str]]) -> None:
-        with taking_the_place_of(self.cache) as path:
+        with suppress(OSError), taking_the_place_of(self.cache) as path:  # without it the next run computes them again
             path.write_text(json.dumps({"signature": self.signature, "fingerprints": fingerprints}))
 
 
@@ -146,9 +148,10 @@ class Ancestors:
 
 
 def code_digest(task: TaskEntry) -> str:
-    """Digest of the code that reads a task's data: its file, ours below ``tasks/``, and the
-    checks."""
-    files = {task.file, *(ROOT / "tasks").rglob("*.py"), ROOT / "harness/task.py", ROOT / "harness/rows.py"}
+    """Digest of the code that reads a task's data: its file, ours below ``tasks/``, what reads the
+    files of a user's own task, what these call, and the checks."""
+    files = {task.file, *(ROOT / "tasks").rglob("*.py"), *(ROOT / "harness/user_data").rglob("*.py")}
+    files |= {ROOT / "harness" / name for name in ("task.py", "rows.py", "mentions.py", "data/overlap.py")}
     digest = hashlib.sha256(repr(registry.entry("problems", task.type).forms).encode())
     for file in sorted(files):
         digest.update(file.read_bytes())

@@ -64,9 +64,10 @@ class Estimate:
     as those pairs show that have records of both. Times of another machine or day are those of this
     one where ``ruler`` and theirs can be compared.
 
-    ``limit`` is the most seconds that a cell may take; a training that would take longer is ended
-    by its first pilot. A task has as many training examples as its records say, or as it declares;
-    :attr:`examples` says so of others. The prediction is None without any record.
+    ``limit`` is the most seconds that a cell may take: one whose training would take longer ends
+    with its first pilot, once that took its share of them. A task has as many training examples as
+    its records say, or as it declares; :attr:`examples` says so of others. The prediction is None
+    without any record.
     """
 
     def __init__(
@@ -189,11 +190,13 @@ class Estimate:
         if (training := self._training(cell)) is not None:
             if self._kind(cell.architecture) in UNTRAINED:
                 return self._limited(training)
-            rates = (cell.hyperparameters.get("training") or {}).get("learning_rates") or [0.0]
+            settings = cell.hyperparameters["training"]
+            rates = len(settings.get("learning_rates") or ())
+            # A pilot makes a share of the settings' steps, however few passes a cap leaves of them.
+            pilot = PILOT_SHARE * settings["epochs"] / cell.budget["passes"]
             if self._limit is not None and training > self._limit:
-                return self._limited(PILOT_SHARE * training)
-            pilots = PILOT_SHARE * len(rates) if len(rates) > 1 else 0.0
-            return self._limited(training * (1 + pilots + SCORING))
+                return self._limited(pilot * self._limit if rates > 1 else PILOT_SHARE * training)
+            return self._limited(training * (1 + (rates * pilot if rates > 1 else 0.0) + SCORING))
         if pair in self._totals:
             return self._limited(fmean(self._totals[pair].known))
         of_some = min if self._kind(cell.architecture) == "floor" else median

@@ -45,9 +45,10 @@ def count_others(presence: Presence, own: str) -> int | None:
     """Number of processes with this presence besides ``own``; None where the system does not
     show them."""
     try:
-        names = {line.split()[-1] for line in SOCKETS.read_text(errors="replace").splitlines()}
+        lines = SOCKETS.read_text(errors="replace").splitlines()
     except OSError:
         return None
+    names = {word for line in lines for word in line.split()[-1:]}  # a name of others may hold an empty line
     return sum(name.startswith(f"@{NAME}-{presence}-") for name in names - {f"@{own}"})
 
 

@@ -63,21 +63,22 @@ def parsed(override: Override, default: Any) -> Any:
         )
     if isinstance(default, str) and value is not None:
         return value if isinstance(value, str) else override.value
-    if isinstance(default, float) and type(value) is int:
-        return float(value)
     if isinstance(value, tuple):
         value = list(value)
-    if override.section == "training" and (default is None or isinstance(default, list)):
-        value = _floats(value)
+    try:
+        if isinstance(default, float) and type(value) is int:
+            value = float(value)
+        if override.section == "training" and (default is None or isinstance(default, list)):
+            value = _floats(value)
+        plain = json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UsageError(f"-o {override.text}: {error}; expected a plain finite value such as {default!r}") from error
     if default is not None and value is not None and type(value) is not type(default):
         wanted = {list: "list", dict: "mapping", bool: "True or False"}.get(type(default), type(default).__name__)
         raise UsageError(
             f"-o {override.text}: {value!r} is a {type(value).__name__}, expected {wanted} (the default is {default!r})"
         )
-    try:
-        return json.loads(json.dumps(value, allow_nan=False))
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"-o {override.text}: {error}; expected a plain finite value such as {default!r}") from error
+    return plain
 
 
 def unused(override: Override, names: set[str], ids: list[str]) -> str:

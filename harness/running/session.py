@@ -31,8 +31,9 @@ class Session(Planning):
         request, cells = self.request, self.pending.run
         if not cells:
             return 1
-        requested = 1 if request.speed_alone else request.workers
-        return min(requested or self._engine.default_workers(request.threads, cells[0].devices), len(cells))
+        slots = 1 if request.speed_alone else request.workers
+        slots = slots or self._engine.default_workers(request.threads, cells[0].devices, request.memory_limit)
+        return min(slots, len(cells))
 
     @property
     def _engine(self) -> Any:

@@ -12,6 +12,7 @@ import functools
 import os
 import time
 import traceback
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -251,7 +252,7 @@ def _train(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
     entered = clocks()
     if cell.devices > 1:
         devices.lead(cell, settings)
-    assembly, training, pilots, kept = _fitted(cell, settings)
+    assembly, training, pilots, kept, folder = _fitted(cell, settings)
     fields = _score_and_measure(cell, settings, watch, assembly, training, kept)
     flops = flops_of_training(training) or fields["flops_per_example"]
     spent = cost_of_all(training, kept, pilots, flops, cell.devices)
@@ -265,8 +266,9 @@ def _train(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
         name, seconds = training.objective.name, fields["seconds"]
 
         def anew() -> KeptModel:
-            folder = settings.work / "checkpoints" / f"{cell.key}-refit"
-            again, second = refit.trained(cell, settings, training.lr, folder)
+            # The digest in the name of the folder is not of test, from which this training learns.
+            own = folder / f"refit-{fields['data']['test'][:16]}"
+            again, second = refit.trained(cell, settings, training.lr, own)
             return _trained_model(again, second.model, fields, name, len(again.corpus.train))
 
         made = functools.partial(_trained_model, assembly, training.model, fields, name)
@@ -286,9 +288,11 @@ def _train(cell: Cell, settings: Settings, watch: Watch) -> dict[str, Any]:
     return fields
 
 
-def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, FitModule, dict[float, Pilot | None], dict[str, Any]]:
-    """The assembly, the training at the best learning rate, the pilots at all, and
-    what :func:`fit` tells."""
+def _fitted(
+    cell: Cell, settings: Settings
+) -> tuple[Assembly, FitModule, dict[float, Pilot | None], dict[str, Any], Path]:
+    """The assembly, the training at the best learning rate, the pilots at all, what :func:`fit`
+    tells, and the folder of checkpoints."""
     assembly = Assembly(cell, settings)
     data = {str(split): digest for split, digest in assembly.corpus.fingerprints.items()}
     data |= {each.task.entry.id: each.identity for each in assembly.companions}
@@ -303,7 +307,7 @@ def _fitted(cell: Cell, settings: Settings) -> tuple[Assembly, FitModule, dict[f
         asked.append(Halving(settings.rival, epochs))
     kept = fit(training, folder, cell.devices, settings.strategy, cell.precision, epochs, callbacks=asked)
     part()
-    return assembly, training, pilots, kept
+    return assembly, training, pilots, kept, folder
 
 
 def _score_and_measure(

@@ -18,25 +18,27 @@ from typing import Any
 
 from harness.errors import UsageError
 from harness.records import Store
-from harness.tracking.database import VIEW, default_uri
+from harness.tracking.database import VIEW, TrackingError, default_uri
 
 HOST = "127.0.0.1"
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy leads to a server of this machine
 WORD_S = 15.0  # seconds after which the user hears again that the server is starting: it imports much
 
 
 def serve(results: Path, port: int, tell: Callable[[str], object], browse: bool = False) -> int:
     """Start the server, print the address of each task's run table once it answers, and wait.
 
-    Where MLflow has no database yet, one is made from the records. ``tell`` is called with
-    messages. ``browse`` opens the first address in the user's browser. Returns the exit code of
-    the server.
+    Where MLflow has no database yet, or one that a call which was cut off left unfinished, it is
+    made from the records. ``tell`` is called with messages. ``browse`` opens the first address in
+    the user's browser. Returns the exit code of the server.
     """
     with socket.socket() as probe:
         if probe.connect_ex((HOST, port)) == 0:
             raise UsageError(f"--port {port}: port is in use; choose another")
     uri = default_uri(results)
-    if not (results / "mlflow.db").is_file():
-        _make_database(results, uri, tell)
+    unfinished = results / "mlflow.db.unfinished"
+    if not (results / "mlflow.db").is_file() or unfinished.exists():
+        _make_database(results, uri, unfinished, tell)
     options = {
         "--backend-store-uri": uri,
         "--default-artifact-root": (results / "mlartifacts").as_uri(),
@@ -68,15 +70,21 @@ def serve(results: Path, port: int, tell: Callable[[str], object], browse: bool 
         server.wait()
 
 
-def _make_database(results: Path, uri: str, tell: Callable[[str], object]) -> None:
-    """Log the records of a folder that MLflow does not know."""
+def _make_database(results: Path, uri: str, unfinished: Path, tell: Callable[[str], object]) -> None:
+    """Log the records of a folder that MLflow does not know; the file ``unfinished`` is there until
+    all of them are."""
     from harness.tracking.mlflow_runs import sync
 
     store = Store(results)
     if next(store.all(), None) is None:
         raise UsageError(f"{results}: no records; `archbench run` makes some (or name another folder: --results)")
     tell("MLflow does not know these results yet; their records are logged first, some ten in a second")
-    sync(store, uri)
+    try:
+        unfinished.touch()
+        sync(store, uri)
+        unfinished.unlink(missing_ok=True)
+    except (TrackingError, OSError) as error:
+        raise UsageError(str(error)) from None
 
 
 def _runs(experiment: dict[str, Any]) -> str:
@@ -93,9 +101,7 @@ def _experiments(address: str, server: subprocess.Popen[bytes], tell: Callable[[
     began = said = time.monotonic()
     while server.poll() is None:
         try:
-            with urllib.request.urlopen(
-                f"{address}/api/2.0/mlflow/experiments/search?max_results=1000", timeout=5
-            ) as answer:
+            with DIRECT.open(f"{address}/api/2.0/mlflow/experiments/search?max_results=1000", timeout=5) as answer:
                 experiments = json.load(answer).get("experiments", [])
         except (urllib.error.URLError, OSError):
             time.sleep(0.3)

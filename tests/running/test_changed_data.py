@@ -15,8 +15,9 @@ from harness import registry
 from harness.data.loaded_rows import training_rows
 from harness.errors import DataError
 from harness.records import Cell, Record, Store
+from harness.registry.sorts import ROOT
 from harness.running import memory
-from harness.running.changed_data import DataFolder
+from harness.running.changed_data import DataFolder, OwnData, code_digest
 from harness.running.pending import Planned
 from harness.running.preflight import Preflight, Reading
 from harness.running.request import Request
@@ -155,10 +156,53 @@ def test_files_are_read_again_when_the_code_that_reads_them_changed(folder, monk
         differing(folder)
 
 
+@pytest.mark.parametrize("name", ["user_data/table.py", "data/overlap.py", "mentions.py", "task.py"])
+def test_the_code_that_reads_data_is_that_of_a_users_own_task_too(monkeypatch, name):
+    """After an upgrade the old readings of a user's files stood: faults of these were told by each
+    cell, and finished records stood beside cells of other rows."""
+    task, read_bytes = registry.entry("tasks", "sst2"), Path.read_bytes
+    before = code_digest(task)
+    mended = ROOT / "harness" / name
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read_bytes(path) + (b"# mended" if path == mended else b""))
+    assert code_digest(task) != before
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"signature": 1}'])
 def test_a_damaged_cache_costs_time_only(folder, content):
     (folder.parent / "cache.json").write_text(content)
     assert differing(folder) == []
+
+
+def test_a_cache_that_cannot_be_written_costs_time_only(folder):
+    """A colleague's results, or an archive, may be for reading alone: a dry run ended in a
+    traceback."""
+    (folder.parent / "work").write_text("a file where the folder should be")
+    made = record(task="colours", data=MADE_WITH)
+    assert DataFolder(folder, folder.parent / "work" / "cache.json").differing(made) == []
+
+
+def test_a_companion_of_the_users_own_is_read_again_when_its_file_changes(tmp_path, monkeypatch):
+    """It is not among the files of the cell's task: a record of the old rows stood beside cells of
+    new ones."""
+    monkeypatch.setattr("harness.registry.finding._plugins", [])
+    for name in ("aa", "bb"):
+        columns = f'[data]\nall = "{name}.csv"\n[columns]\ntext = "text"\nlabel = "label"\n'
+        (tmp_path / f"{name}.toml").write_text(f'type = "classify"\n{columns}')
+        lines = [f"{name} {i},{('red', 'blue')[i % 2]}\n" for i in range(30)]
+        (tmp_path / f"{name}.csv").write_text("".join(["text,label\n", *lines]))
+    [aa], [bb] = (registry.match("tasks", str(tmp_path / f"{name}.toml")) for name in ("aa", "bb"))
+
+    def rows_of(entry) -> str:
+        return fingerprint(training_rows(registry.load(entry)(entry), "own", None, None).to_list())
+
+    made = record(task="aa", tier="own", data={"train": rows_of(aa)}, companions=[{"task": "bb", "train": rows_of(bb)}])
+
+    def found() -> list[str]:
+        return OwnData(aa, tmp_path / "cache.json").differing(made)
+
+    assert found() == []
+    (tmp_path / "bb.csv").write_text((tmp_path / "bb.csv").read_text().replace("bb 0", "another text"))
+    assert found() == ["bb"]
 
 
 def test_files_that_are_gone_are_an_error_with_their_name(folder):

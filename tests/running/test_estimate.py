@@ -25,7 +25,7 @@ def trained(seconds: float, architecture: str = "dan", *, examples: int = EXAMPL
     times = {"train": 9 * seconds, "total": 9 * seconds} if more.pop("clock", False) else {}
     times |= {} if times else {"train_processor": seconds, "total_processor": 1.4 * seconds, "total": 9 * seconds}
     settings = {"epochs": PASSES, "batch_size": 32, "learning_rates": [0.1, 0.2, 0.3]}
-    limits = {"max_train": more.pop("max_train", None), "max_epochs": None}
+    limits = {name: more.pop(name, None) for name in ("max_train", "max_epochs")}
     return record(
         architecture,
         seconds=times,
@@ -147,9 +147,19 @@ def test_no_cell_takes_longer_than_its_limit_and_a_pilot_ends_those_that_would()
     """The cap of ten minutes made a grid that was foretold to take 32 hours take two."""
     of = trained(0, precision="64").cell
     assert Estimate([trained(90.0)], limit=100.0)(of) == 100.0, "with its pilots"
-    assert Estimate([trained(200.0)], limit=100.0)(of) == pytest.approx(20.0), "its first pilot"
-    assert Estimate([trained(2000.0)], limit=100.0)(of) == 100.0
+    for seconds in (200.0, 2000.0):  # its first pilot, which is not awaited
+        assert Estimate([trained(seconds)], limit=100.0)(of) == pytest.approx(10.0)
+    only = record(hyperparameters=of.hyperparameters | {"training": {"epochs": PASSES, "learning_rates": [0.1]}}).cell
+    assert Estimate([trained(200.0)], limit=100.0)(only) == pytest.approx(20.0), "a tenth of its only training"
     assert Estimate([took(500.0)], limit=100.0)(took(0, seed=1).cell) == 100.0
+
+
+def test_few_passes_make_no_pilot_shorter():
+    """One pass over SST-2 was foretold to take a third of what its three pilots and it take."""
+    estimate = Estimate([trained(50.0)])
+    assert estimate(trained(0, max_epochs=1).cell) == pytest.approx(10 * (1 + 3 * 0.1 * PASSES + 0.1))
+    assert estimate(trained(0, max_epochs=2 * PASSES).cell) == pytest.approx(1.4 * 50)
+    assert Estimate([trained(50.0)], limit=9.0)(trained(0, max_epochs=1).cell) == pytest.approx(9 * 0.1 * PASSES)
 
 
 def test_a_task_is_as_large_as_its_files_and_not_as_it_declares():

@@ -183,6 +183,8 @@ def test_one_training_is_one_cell_however_its_numbers_are_written(one, other):
         ("toy_text.hidden=True", "True is a bool, expected int"),
         ("toy_text.deep=1", "1 is a int, expected True or False"),
         ("toy_text.clip=1e999", "toy_text.clip=1e999"),
+        (f"toy_text.dropout={10**400}", "int too large to convert to float; expected a plain finite value such as 0.5"),
+        (f"toy_text.training.learning_rates=[{10**400}]", "int too large to convert to float"),
         ("hidden=10", "expected ID.hyperparameter=value"),
         ("toy_text.hidden", "expected ID.hyperparameter=value"),
         ("toy_text.limits.max_train=5", "expected ID.hyperparameter=value"),

@@ -11,12 +11,15 @@ import sys
 import threading
 import time
 from multiprocessing.context import ForkServerProcess
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
 from harness.records import Store
 from harness.running.engines import local
+from harness.running.request import Request
+from harness.running.session import Session
 
 FAKE = "tests.support.fake_cells:run_cell"
 pytestmark = pytest.mark.usefixtures("light_server")
@@ -53,11 +56,27 @@ def test_an_exception_ends_in_a_failed_record_with_the_traceback(make_cell, make
     assert record.command == "archbench run"
 
 
-@pytest.mark.parametrize(("name", "how"), [("exits", "exit code 3"), ("segfaults", "signal SIGSEGV")])
+@pytest.mark.parametrize(
+    ("name", "how"), [("exits", "exit code 3"), ("segfaults", "signal SIGSEGV"), ("real_time", "signal 40")]
+)
 def test_a_process_that_dies_leaves_a_record_that_says_how(make_cell, make_settings, name, how):
+    """A signal without a name ended the whole grid, and the other cells without a record."""
     record = one(make_cell(name), make_settings())
     assert (record.status, record.error["type"]) == ("failed", how)
     assert f"this is {name}" in record.error["message"], "the last lines of the log are in the record"
+
+
+@pytest.mark.parametrize(("limit", "workers"), [(None, 1), (512, 3), (32768, 1)])
+def test_a_limit_of_memory_below_what_a_cell_is_expected_to_want_makes_room_for_more(
+    tmp_path, monkeypatch, limit, workers
+):
+    """A machine of 1.5 GiB ran one small cell at a time. A high limit is only a stop: it must not
+    leave cores idle."""
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=3 * 2**29, available=3 * 2**29))
+    monkeypatch.setattr(local, "gpus", list)
+    monkeypatch.setattr(local, "usable_cores", lambda: 16)
+    grid = dict(architectures="dan,bilstm,gru,lstm", tasks="sst2", mlflow="none", memory_limit=limit)
+    assert Session(Request(tmp_path, **grid)).slots == workers
 
 
 def test_a_cell_that_hangs_and_ignores_term_is_killed_at_its_limit(make_cell, make_settings, monkeypatch):

@@ -3,6 +3,7 @@ measure."""
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import time
@@ -73,6 +74,13 @@ def test_a_cell_tells_the_most_others_at_a_time(name, monkeypatch):
         watch.look()
         assert count_others("cell", watch.own) == 0
         assert watch.beside == 1
+
+
+def test_a_name_of_another_program_may_have_empty_lines(name):
+    """The kernel shows it as it is: one such socket stopped every run on the machine."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as odd, announced("cell") as own:
+        odd.bind(f"\0{name}\n\nodd")
+        assert count_others("cell", own) == 0
 
 
 def test_where_the_system_does_not_tell_nothing_is_claimed(monkeypatch):

@@ -1,10 +1,13 @@
-"""What a node of a Ray cluster does with a cell; needs no Ray."""
+"""What a node of a Ray cluster does with a cell, and how many cells its nodes hold; needs no
+Ray."""
 
 from __future__ import annotations
 
 import errno
 import os
+import sys
 import tempfile
+from types import SimpleNamespace
 
 import pytest
 
@@ -47,3 +50,20 @@ def test_a_node_whose_folder_cannot_be_used_hands_the_cell_on(make_cell, make_se
     (folder / "leases").write_text("a file where the folder should be")
     with pytest.raises(engine.StoppedByNode, match="no cell can be reserved"):
         engine.run_here(make_cell("fine"), settings, FAKE)
+
+
+@pytest.mark.parametrize(
+    ("cores", "gib", "limit", "workers"),
+    [((4,), 1.5, 512, 3), ((16,), 64, 32768, 2), ((16,), 64, None, 16), ((16, 16), 64, None, 32)],
+)
+def test_as_many_cells_run_as_their_memory_has_room_for_on_each_node(monkeypatch, cores, gib, limit, workers):
+    """Cells that wait in Ray's queue are shown as running and hold their leases; a node that had
+    room was said to have none. Nodes of one name, such as those of several containers, count
+    each."""
+    nodes = [
+        {"Alive": True, "NodeManagerHostname": "one", "Resources": {"CPU": count, "memory": gib * 2**30}}
+        for count in cores
+    ]
+    answers = {"is_initialized": lambda: True, "nodes": lambda: nodes, "cluster_resources": dict}
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(**answers))
+    assert engine.default_workers(1, 1, limit) == workers

@@ -19,7 +19,7 @@ from harness.metrics import score
 from harness.problems import problem
 from harness.problems.base import shown_id
 from harness.records import Cell, Record, Store, code_digest
-from harness.running import checkpoints, worker
+from harness.running import checkpoints, refit, worker
 from harness.running.assembly import Assembly
 from harness.running.worker import run_cell
 from harness.running.worker_settings import Settings
@@ -720,6 +720,36 @@ def test_a_cut_child_of_a_parent_that_learnt_the_same_again_goes_on(begun_child,
     del begun[:]
     assert run_cell(child, settings).status == "ok"
     assert begun == [1]
+
+
+def test_a_cell_that_is_cut_in_its_second_training_goes_on_there(make_settings, begun, capsys, monkeypatch):
+    """It was told that its training begins anew, and lost what the second had reached, which takes
+    as long as the cell."""
+    settings = make_settings(refit=True)
+    cell = planned_cell("avg_vectors", "sst2", "avg_vectors.training.epochs=2", max_train=60)
+    first, trained = [0, 1], refit.trained
+
+    def cut(*given: Any) -> Any:
+        cut_at = FitModule.on_train_epoch_start
+
+        def stop(self: Any) -> None:
+            if self.current_epoch == 1:
+                raise KeyboardInterrupt
+            cut_at(self)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(FitModule, "on_train_epoch_start", stop)
+            return trained(*given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(refit, "trained", cut)
+        with pytest.raises((KeyboardInterrupt, SystemExit)):
+            run_cell(cell, settings)
+    assert begun == [*first, 0]
+    capsys.readouterr()
+    assert run_cell(cell, settings).status == "ok"
+    assert begun == [*first, 0, 1] and "anew" not in capsys.readouterr().out
+    assert folders(settings) == []
 
 
 @pytest.mark.parametrize("content", [b"", b"no checkpoint"])

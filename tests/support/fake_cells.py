@@ -56,6 +56,7 @@ SIMPLE: dict[str, Callable[[], object]] = {
     "stops": lambda: os.kill(os.getpid(), signal.SIGSTOP),
     "exits": lambda: os._exit(3),
     "segfaults": lambda: os.kill(os.getpid(), signal.SIGSEGV),
+    "real_time": lambda: os.kill(os.getpid(), 40),
 }
 
 

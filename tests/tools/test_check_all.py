@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness import registry
+from tests.support import killed_rows
 from tools import check_all
 
 
@@ -26,6 +27,14 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, int]]:
 
     monkeypatch.setattr(check_all, "checked", lambda pairs, minutes, jobs: [row_of(*pair, minutes) for pair in pairs])
     return asked
+
+
+def test_a_check_that_is_killed_is_a_row_and_ends_no_other(monkeypatch):
+    """It ended the command in a traceback, and was tried first again by each further call."""
+    monkeypatch.setattr(check_all, "row_of", killed_rows.row_of)
+    found = [*check_all.checked([("dan", "sst2"), ("cnn", "sst2")], 2, 1)]
+    assert [(row["architecture"], row["word"]) for row in found] == [("dan", "failed"), ("cnn", "learns")]
+    assert found[0].keys() == {*check_all.COLUMNS} and "killed" in found[0]["note"]
 
 
 def rows(table: Path) -> dict[str, str]:

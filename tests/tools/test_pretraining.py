@@ -94,9 +94,8 @@ def record(task: str, seed: int, score: float, parent: str | None = None, older:
     )
 
 
-def test_a_line_has_the_scores_of_the_children_of_a_seed(calls, monkeypatch, tmp_path):
-    """Of those who know nothing the mean over the divisions; not those of an older version, which
-    may lie in the same folder."""
+def records() -> list[SimpleNamespace]:
+    """Of three seeds, each from three parents, and of these."""
     found = [record("few_labels", seed, seed / 10 + 0.05, tool.TEXT) for seed in (0, 1, 2)]
     found += [
         record(task, seed, seed / 10 + share + more, parent)
@@ -105,7 +104,26 @@ def test_a_line_has_the_scores_of_the_children_of_a_seed(calls, monkeypatch, tmp
         for task, more in zip(tool.DIVISIONS, (0.0, 0.01, 0.02), strict=True)
     ]
     found += [record(tool.TEXT, seed, 1.5 + seed) for seed in (0, 1, 2)]
-    found += [record(tool.SHUFFLED, seed, 9.0) for seed in (0, 1, 2)]
+    return found + [record(tool.SHUFFLED, seed, 9.0) for seed in (0, 1, 2)]
+
+
+def test_scores_of_other_settings_stay_out_of_a_line(calls, monkeypatch, tmp_path):
+    """After an edit of the sizes a line was made of old scores and new ones."""
+    asked: list[Path] = []
+    monkeypatch.setattr(tool, "Store", lambda folder: asked.append(folder) or SimpleNamespace(all=records))
+    for layers in (2, 3, 2):
+        monkeypatch.setitem(tool.SMALL, "layers", layers)
+        tool.lines_of(registry.entry("architectures", "roberta"), tmp_path)
+    monkeypatch.setattr(tool, "PLUGIN", Path(__file__))
+    tool.lines_of(registry.entry("architectures", "roberta"), tmp_path)
+    assert asked[0] == asked[2] and len({*asked}) == 3, "of other layers, and of another corpus"
+    assert [command[command.index("--results") + 1] for command in calls[::3]] == [*map(str, asked)]
+
+
+def test_a_line_has_the_scores_of_the_children_of_a_seed(calls, monkeypatch, tmp_path):
+    """Of those who know nothing the mean over the divisions; not those of an older version, which
+    may lie in the same folder."""
+    found = records()
     found += [record(each.task, each.seed, 0.99, *[p["task"] for p in each.lineage], older=1) for each in [*found]]
     monkeypatch.setattr(tool, "Store", lambda folder: SimpleNamespace(all=lambda: found))
     lines = tool.lines_of(registry.entry("architectures", "roberta"), tmp_path)

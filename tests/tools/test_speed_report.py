@@ -112,6 +112,13 @@ def test_rates_of_two_machines_are_rescaled_or_not_compared():
     assert "machine" not in model_part(rows[:2])
 
 
+def test_there_are_names_for_more_machines_than_letters():
+    """Each day's ruler is one: after everything had been measured the page could not be made."""
+    shown = model_part([measured_on("fast", 1000 + day, 400, f"dan_{day}") for day in range(30)]).splitlines()
+    assert "- Z: fast, ruler 1,025" in shown and "- AA: fast, ruler 1,026" in shown
+    assert any(line.startswith("| sst2 | dan_29 |") and "| AD |" in line for line in shown)
+
+
 def test_an_untrained_bert_has_the_published_vocabulary_and_knows_the_texts(tmp_path):
     """Else bert_base would be measured with fewer parameters, or with texts of unknown words
     only."""

@@ -10,6 +10,7 @@ row of the table is not made again.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -94,12 +95,20 @@ def run(entry: ArchitectureEntry, parent: str, results: Path) -> None:
         raise RuntimeError(f"{entry.id}, {parent}: {done.stdout[-1000:]}{done.stderr[-1000:]}")
 
 
+def folder_of(entry: ArchitectureEntry, results: Path) -> Path:
+    """The folder of an architecture's records: another one for other settings and another corpus,
+    whose scores would take the place of some of these."""
+    digest = hashlib.sha256("\n".join([*options(entry), PLUGIN.read_text(encoding="utf-8")]).encode())
+    return results / f"{entry.id}-{digest.hexdigest()[:8]}"
+
+
 def lines_of(entry: ArchitectureEntry, results: Path) -> list[Line]:
     """The lines of an architecture, one for each seed."""
+    folder = folder_of(entry, results)
     for parent in ASKED:
-        run(entry, parent, results)
+        run(entry, parent, folder)
     own = entry.id, entry.version, "ok"
-    records = [e for e in Store(results).all() if (e.architecture, e.architecture_version, e.status) == own]
+    records = [e for e in Store(folder).all() if (e.architecture, e.architecture_version, e.status) == own]
     children = {(parent_of(each), each.task, each.seed): each for each in records if each.task in DIVISIONS}
     parents = {each.seed: each for each in records if each.task == TEXT}
     return [

@@ -3,6 +3,7 @@ results/speed.json``."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import string
@@ -150,7 +151,8 @@ def model_part(models: list[dict[str, Any]]) -> str:
     machines = [machine for machine, _ in Counter(map(machine_of, models)).most_common()]
     if len(machines) == 1:
         return model_table(models, {})
-    letters = dict(zip(machines, string.ascii_uppercase, strict=False))
+    pairs = map("".join, itertools.product(string.ascii_uppercase, repeat=2))
+    letters = dict(zip(machines, [*string.ascii_uppercase, *pairs], strict=False))
     told = [
         f"- {letter}: {cpu}, ruler {json.loads(ruler)['examples_per_second']:,.0f}"
         if ruler != "null"

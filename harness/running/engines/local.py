@@ -56,6 +56,9 @@ MALLOC = {
 """Settings with which glibc keeps freed tensors, instead of returning the memory and faulting it in
 again at every step: 1.5 to 2.5 times as fast."""
 
+MEMORY_MIB = 2048
+"""Memory that a cell without ``--memory-limit`` is expected to want."""
+
 TERM_GRACE_S = 5.0  # seconds from TERM to KILL
 POLL_S = 0.1  # seconds between two checks of the running cells
 USAGE_POLL_S = 0.5  # seconds between two samples of what a cell uses
@@ -86,16 +89,17 @@ def gpus() -> list[str]:
     return query.stdout.split() if query.returncode == 0 else []
 
 
-def default_workers(threads: int, devices: int) -> int:
+def default_workers(threads: int, devices: int, memory_limit_mib: int | None = None) -> int:
     """Default number of cells at a time: one for each ``devices`` GPUs.
 
-    Without GPUs it is one for each ``threads * devices`` cores, but no more than one for each 2 GiB
-    of memory.
+    Without GPUs it is one for each ``threads * devices`` cores, but no more than have room in
+    memory. A limit above :data:`MEMORY_MIB` says nothing of what a cell wants.
     """
     if names := gpus():
         return max(1, len(names) // devices)
-    memory: int = psutil.virtual_memory().total // 2**31
-    return max(1, min(usable_cores() // (threads * devices), memory))
+    wanted = min(MEMORY_MIB, memory_limit_mib or MEMORY_MIB) * 2**20
+    rooms: int = psutil.virtual_memory().total // wanted
+    return max(1, min(usable_cores() // (threads * devices), rooms))
 
 
 # --- in the cell's process ---
@@ -291,7 +295,8 @@ class _Running:
             status, message = self.verdict
             return self._failure(status, status, message)
         code = self.process.exitcode or 0
-        end = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        names = {int(number): number.name for number in signal.Signals}  # most real-time signals have none
+        end = f"signal {names.get(-code, -code)}" if code < 0 else f"exit code {code}"
         return self._failure("failed", end, (self._tail() or f"ended with {end} and printed nothing") + self._room())
 
     def _room(self) -> str:

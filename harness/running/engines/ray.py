@@ -38,9 +38,6 @@ RETRIES = 3
 """Number of restarts after a lost worker or node. A failed model is a record, not an exception, and
 is never restarted."""
 
-MEMORY = 2 * 2**30
-"""Bytes that are reserved for a cell without ``--memory-limit``, as in the local engine."""
-
 _connected = False  # True while there is a connection that this module made, and so has to end
 
 
@@ -186,8 +183,8 @@ def _needs(threads: int, devices: int, memory_limit_mib: int | None = None) -> d
     import ray
 
     gpus = devices if ray.cluster_resources().get("GPU") else 0
-    memory = MEMORY if memory_limit_mib is None else memory_limit_mib * 2**20
-    return {"CPU": threads * devices, "GPU": gpus, "memory": memory}
+    memory = local.MEMORY_MIB if memory_limit_mib is None else memory_limit_mib
+    return {"CPU": threads * devices, "GPU": gpus, "memory": memory * 2**20}
 
 
 def _room(needs: dict[str, float]) -> int:
@@ -197,8 +194,8 @@ def _room(needs: dict[str, float]) -> int:
     """
     import ray
 
-    nodes = {node["NodeManagerHostname"]: node["Resources"] for node in ray.nodes() if node["Alive"]}
-    rooms = [min(int(has.get(name, 0) // amount) for name, amount in needs.items() if amount) for has in nodes.values()]
+    nodes = [(node["NodeManagerHostname"], node["Resources"]) for node in ray.nodes() if node["Alive"]]
+    rooms = [min(int(has.get(name, 0) // amount) for name, amount in needs.items() if amount) for _, has in nodes]
     if not any(rooms):
         needed = ", ".join(
             f"{amount / 2**30:.1f} GiB of memory" if n == "memory" else f"{amount:g} {n}"
@@ -207,7 +204,7 @@ def _room(needs: dict[str, float]) -> int:
         )
         available = "; ".join(
             f"{host}: {has.get('CPU', 0):g} CPU, {has.get('GPU', 0):g} GPU, {has.get('memory', 0) / 2**30:.1f} GiB"
-            for host, has in nodes.items()
+            for host, has in nodes
         )
         raise UsageError(
             f"--engine ray: a cell needs {needed} on one node, and no node has that ({available}): "
@@ -216,10 +213,10 @@ def _room(needs: dict[str, float]) -> int:
     return sum(rooms)
 
 
-def default_workers(threads: int, devices: int) -> int:
+def default_workers(threads: int, devices: int, memory_limit_mib: int | None = None) -> int:
     """Default number of cells at a time: as many as the nodes of the cluster hold."""
     _connect()
-    return _room(_needs(threads, devices))
+    return _room(_needs(threads, devices, memory_limit_mib))
 
 
 class _Remote:
