@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from harness.records import Record
 
@@ -23,17 +23,25 @@ The others say which cells there are and who runs them."""
 
 
 def repeat(records: Sequence[Record]) -> list[str]:
-    """The commands that run the cells of these records, the seeds of one row, and no others; none
-    where they hold no command.
+    """The commands that run the cells of these records, the seeds of one row, and no others, with
+    the code that made them; none where they hold no command.
 
-    Seeds that were given the same parents have one: that of the first of them without what
-    concerned its other cells. A parent that it names by a key has to be kept in the results folder.
+    Seeds of one commit stand below the command that fetches it; those of unknown code come first,
+    where no other code stands above them. Seeds that were given the same parents have one command:
+    that of the first of them without what concerned its other cells. A parent that it names by a
+    key has to be kept in the results folder.
     """
-    alike: dict[tuple[str, ...], list[Record]] = {}
+    alike: dict[str, dict[tuple[str, ...], list[Record]]] = {}
     for record in records:
         if record.command.startswith("archbench run"):
-            alike.setdefault(_parents(record), []).append(record)
-    return list(map(_command, alike.values()))
+            alike.setdefault(_checkout(record), {}).setdefault(_parents(record), []).append(record)
+    commands = [[code, *map(_command, alike[code].values())] for code in sorted(alike, key=bool)]
+    return list(filter(None, chain.from_iterable(commands)))
+
+
+def _checkout(record: Record) -> str:
+    """The command that fetches the code of a record; empty where nobody has that."""
+    return f"git checkout {record.commit}" if record.commit and not record.dirty else ""
 
 
 def _parents(record: Record) -> tuple[str, ...]:
@@ -70,8 +78,3 @@ def _is_of(record: Record, pattern: str) -> bool:
     parents = [parent["architecture"] for parent in (settings.get("parents") or {}).values()]
     ids = [record.architecture, str(settings.get("wraps") or ""), *(settings.get("inputs") or {}), *parents]
     return any(fnmatchcase(id, pattern) for id in ids)
-
-
-def checkout(record: Record) -> str:
-    """The command that fetches the code of a record; empty where its commit is not known."""
-    return f"git checkout {record.commit}" if record.commit and not record.dirty else ""

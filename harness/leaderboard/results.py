@@ -228,12 +228,16 @@ def _by_group(seeds: list[_Grouped]) -> Iterable[Result]:
 
 def told_apart(results: Sequence[tuple[Mapping[str, Any], Result]]) -> list[str]:
     """Words on each of some results: the settings, given before it, in which it differs from the
-    others; on one cell with two states of the data also these."""
+    others; on one cell with two states of the data also these. Where words do not tell settings
+    apart, such as one that is absent and one that is null, the beginning of a key does."""
     flat = [dict(flatten(_with_named_parents(settings))) for settings, _ in results]
     labels = _labels(flat)
     if len(set(labels)) < len(labels):
         labels = _labels([cell | _data_of(result) for cell, (_, result) in zip(flat, results, strict=True)])
-    return labels
+    return [
+        label if labels.count(label) == 1 else f"{label}, cell {result.first.key[:8]}".removeprefix(", ")
+        for label, (_, result) in zip(labels, results, strict=True)
+    ]
 
 
 def _with_named_parents(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,8 @@ def verified(board: Board, architecture: str) -> list[str]:
     entry = board.architectures.get(architecture)
     if entry is None or not is_installed(entry) or board.is_floor(architecture):
         return []
-    return [*_tested(entry.file.stem), *_default_size(board, architecture), *_recorded(board, architecture)]
+    tested = _tested(entry.file.stem) if entry.shipped else []
+    return [*tested, *_default_size(board, architecture), *_recorded(board, architecture)]
 
 
 def _tested(module: str) -> list[str]:
@@ -36,7 +37,8 @@ def _tested(module: str) -> list[str]:
     if breaks.is_file():
         listed = tomllib.loads(breaks.read_text(encoding="utf-8")).values()  # a table each
         number = sum(isinstance(each, dict) for each in listed)
-        found += f"; {number} deliberate errors are listed that it must catch (`make breaks`)"
+        errors = "error is" if number == 1 else "errors are"
+        found += f"; {number} deliberate {errors} listed that it must catch (`make breaks`)"
     return [f"{found}."]
 
 

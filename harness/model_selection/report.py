@@ -9,7 +9,13 @@ from pathlib import Path
 from harness.files import write_whole
 from harness.leaderboard.pages.page import FOLDER, templates
 from harness.leaderboard.tables.cost import COUNTS
-from harness.leaderboard.tables.formatting import format_interval, format_number, format_points, metric_label
+from harness.leaderboard.tables.formatting import (
+    format_interval,
+    format_number,
+    format_p,
+    format_points,
+    metric_label,
+)
 from harness.leaderboard.tables.table import BLANK, Block, Part, Table, TableRow, markdown
 from harness.metrics import CLEARLY, display_info
 from harness.model_selection.choice import Choice, Scored
@@ -78,7 +84,7 @@ def _place(choice: Choice, scored: Scored) -> str:
         if _is(scored, choice.recommended):
             return "in front, recommended"
         return "in front, cheapest" if _is(scored, choice.cheapest) else "in front"
-    return "behind" if scored.interval is None else f"behind, p {max(scored.p or 0.0, 0.001):.2g}"
+    return "behind" if scored.interval is None or scored.p is None else f"behind, {format_p(scored.p)}"
 
 
 def _is(scored: Scored, other: Scored | None) -> bool:

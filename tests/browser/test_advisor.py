@@ -130,3 +130,21 @@ def test_a_question_in_the_address_is_answered(site: Path, visit: Callable):
     page.locator("#advice .advised a").first.click()
     page.wait_for_function("document.documentElement.dataset.ready === 'yes'")
     assert page.locator("tr:target").count() == 1, "the evidence is one click away"
+
+
+def test_whoever_opens_the_address_of_an_answer_sees_the_same_answer(site: Path, visit: Callable):
+    """An emptied field stood for no limit, and for one point after a reload. In a page that is open
+    already, a field that the address does not name kept its limit."""
+    page = visit(site, "advisor.html").page
+    form, answer = page.locator("#advisor"), page.locator("#advice")
+    first = page.url
+    at_first = answer.inner_text()
+    form.locator("[name=points]").fill("100")
+    far = answer.inner_text()
+    form.locator("[name=points]").fill("")
+    assert answer.inner_text() == at_first != far
+    emptied = page.url
+    form.locator("[name=latency]").fill("0.0001")
+    page.goto(emptied)
+    assert answer.inner_text() == at_first
+    assert visit(site, "advisor.html" + emptied.removeprefix(first)).page.locator("#advice").inner_text() == at_first

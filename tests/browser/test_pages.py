@@ -15,6 +15,7 @@ from harness import registry
 from harness.records import Cell, Record, Store
 from harness.records.outcomes import Outcomes
 from harness.registry import lookup
+from tests.support.made_records import judged
 
 EVIL = "<img src=x onerror=alert(1)>"
 UNITS = [f"u{i}" for i in range(120)]
@@ -519,7 +520,20 @@ def test_two_ticked_rows_lead_to_their_comparison(opened: Callable):
     page = opened("task-sst2.html").page
     for name in ("biLSTM", "Deep averaging"):
         page.get_by_label(f"Compare {name}").first.check()
-    page.get_by_role("link", name="Compare the 2 ticked").click()
+    page.get_by_role("link", name="Compare the 2 ticked", exact=True).click()
     page.wait_for_function("document.documentElement.dataset.ready === 'yes'")
     shown = page.locator("#comparison").inner_text()
     assert "biLSTM" in shown and "Deep averaging" in shown
+
+
+def test_the_link_of_seven_ticked_rows_says_that_it_compares_six(visit: Callable, tmp_path: Path):
+    """It promised all, and the comparison left one out without a word."""
+    for number in range(7):
+        judged(Store(tmp_path), "1" * (50 + number) + "0" * (50 - number), architecture=f"net{number}")
+    assert leaderboard.main(["--results", str(tmp_path)]) == 0
+    page = visit(tmp_path / "leaderboard", "task-sst2.html").page
+    for box in page.get_by_role("checkbox", name="Compare ").all():
+        box.check()
+    page.get_by_role("link", name="Compare the first 6 of 7 ticked").click()
+    page.wait_for_selector("#comparison:not([aria-busy]) h2")
+    assert page.locator("#slots select").count() == 6

@@ -15,7 +15,7 @@ from harness import cli, registry
 from harness.leaderboard.pages.architecture_facts import docstring, paragraphs, source_in_words
 from harness.leaderboard.pages.error_analysis import mean_slices
 from harness.leaderboard.published import Published
-from harness.leaderboard.repeat import KEPT, checkout, repeat
+from harness.leaderboard.repeat import KEPT, repeat
 from harness.records.outcomes import Outcomes
 from harness.settings import Recipe
 from tests.support.made_pages import architecture, architecture_pages, board_of, html_of, task
@@ -169,15 +169,33 @@ def test_a_row_has_one_command_of_its_own(store):
     )
     made = [record(score=0.5, seed=seed, command=grid, commit="c" * 40) for seed in (0, 1)]
     assert repeat(made) == [
+        f"git checkout {'c' * 40}",
         'archbench run -a dan -t sst2 --seeds 0,1 --tier local --data-dir "$ARCHBENCH_DATA" --protocol equal'
-        " -o 'dan.note=a b' --budget=small --cpu-limit 780"
+        " -o 'dan.note=a b' --budget=small --cpu-limit 780",
     ]
     for each in made:
         store.write(each)
     (rerun,) = page_of(store).parts["reruns"]
-    assert rerun.commands == [f"git checkout {'c' * 40}", *repeat(made)]
-    assert checkout(record(commit="c" * 40, dirty=True)) == "", "nobody has that code"
+    assert rerun.commands == repeat(made)
     assert repeat([record(command="")]) == []
+
+
+def test_seeds_are_repeated_with_the_code_of_their_own_commit(store):
+    """A stranger repeated two of three seeds with other code than made them. Nobody has the code of
+    a seed with local changes."""
+    states = [("a" * 40, False), ("b" * 40, False), ("a" * 40, False), ("b" * 40, True)]
+    for seed, (commit, dirty) in enumerate(states):
+        store.write(record(score=0.5, seed=seed, command="archbench run", commit=commit, dirty=dirty))
+    store.write(record(seed=9, status="failed", command="archbench run", commit="f" * 40))
+    (rerun,) = page_of(store).parts["reruns"]
+    run = "archbench run -a dan -t sst2 --seeds"
+    assert rerun.commands == [
+        f"{run} 3",
+        f"git checkout {'a' * 40}",
+        f"{run} 0,2",
+        f"git checkout {'b' * 40}",
+        f"{run} 1",
+    ]
 
 
 @pytest.mark.parametrize("given", ["--parent weights={}", "--parent=weights={}"])
@@ -234,15 +252,25 @@ def test_a_page_says_how_far_it_was_verified(store):
     store.write(record("bilstm", score=0.5, protocol="paper", environment={"cpu": "A"}))
     store.write(record("bilstm", score=0.5, seed=1, environment={"cpu": "B"}))
     store.write(record("dan", score=0.5))
-    entries = [architecture("bilstm", "BiLSTM"), architecture("dan", "DAN", file=Path("elsewhere/nobody.py"))]
+    ours = registry.entry("architectures", "bilstm").file
+    entries = [architecture("bilstm", "BiLSTM", file=ours), architecture("dan", "DAN", file=ours.with_name("dan2.py"))]
     test, size, other_size, recipe, cells = page_of(store, "bilstm", entries).parts["verified"]
-    assert re.search(r"tests/architectures/test_bilstm\.py; [1-9]\d* deliberate errors", test)
+    number = r"(1 deliberate error is|([2-9]|\d\d+) deliberate errors are)"
+    assert re.search(rf"tests/architectures/test_bilstm\.py; {number} listed", test)
     assert size == "At its default size it did not learn its small generated task (SST-2, accuracy 0.51, floor 0.5)."
     assert other_size == "At its default size it learns its small generated task (SNLI, accuracy 0.6, floor 0.3)."
     assert recipe == "The recipe of its paper (protocol paper): run on SST-2."
     assert cells == "Cells that ended well: 2, on 2 kinds of processor."
     size, recipe, _ = page_of(store, "dan", entries).parts["verified"]
     assert "was not tried yet" in size and "never run to its end" in recipe
+
+
+def test_a_copy_of_ours_does_not_have_our_test(store):
+    """An author copies a file of ours first and changes it; nobody ran our test on that."""
+    store.write(record("my_lstm", score=0.5))
+    for file, tested in ((registry.entry("architectures", "lstm").file, True), (Path("my models/lstm.py"), False)):
+        told = " ".join(page_of(store, "my_lstm", [architecture("my_lstm", "My LSTM", file=file)]).parts["verified"])
+        assert ("Its mechanism has a test" in told) == tested
 
 
 def test_a_page_says_what_it_knows_of_the_architecture(store, tmp_path):

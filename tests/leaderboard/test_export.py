@@ -14,6 +14,7 @@ import pytest
 import leaderboard
 from harness.errors import LeaderboardError
 from harness.leaderboard import javascript
+from harness.leaderboard.tables import export
 from harness.records import Record, Store
 from tests.support.made_pages import architecture, register_alone, task
 from tests.support.made_records import judged, record
@@ -136,6 +137,15 @@ def test_csv_and_json_hold_the_same_facts(build):
         "failed",
         "E: broken, truly",
     )
+
+
+def test_differences_are_those_of_the_rounded_values(build):
+    """As the pages have them: 80.96 is 81.0 there. Means are exported in full."""
+    out = build(record("nse", score=0.8096))
+    [score] = [line for line in lines(out) if line["architecture"] == "nse"]
+    assert (float(score["mean"]), score["published"]) == (pytest.approx(80.96), "89.7")
+    assert score["difference"] == "-8.7"
+    assert "``difference`` is in points, that of the two rounded values" in export.__doc__
 
 
 def test_speeds_say_what_ran_beside_them(build):

@@ -11,6 +11,7 @@ import pytest
 
 import leaderboard
 from harness.leaderboard.board import read
+from harness.leaderboard.tables.formatting import metric_label
 from harness.leaderboard.tables.latex import (
     BOLD,
     CAPITAL,
@@ -23,6 +24,7 @@ from harness.leaderboard.tables.latex import (
     width,
 )
 from harness.leaderboard.tables.survey import surveys
+from harness.metrics import INFOS
 from harness.records import Record, Store
 from tests.support.made_pages import architecture, register_alone, task
 from tests.support.made_records import record
@@ -198,6 +200,12 @@ def test_latex_specials_are_replaced_once():
     """Replacing one after the other would escape what the first replacement wrote."""
     assert escape("\\{}") == r"\textbackslash{}\{\}"
     assert escape("a\n\n b") == "a b"
+
+
+def test_the_labels_of_all_metrics_are_known_to_latex():
+    """One Greek letter in the head of a table, and nothing of all.tex is printed."""
+    for name in INFOS:
+        assert escape(metric_label(name)).isascii(), name
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no pdflatex here")

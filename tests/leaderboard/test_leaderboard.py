@@ -370,6 +370,14 @@ def test_two_settings_of_one_model_are_two_results_that_say_how_they_differ(buil
     assert names == ["Deep averaging (50 hidden units)", "Deep averaging (100 hidden units)"], "a note is far below"
 
 
+def test_a_setting_that_is_null_and_one_that_is_absent_are_told_apart_by_keys(build):
+    """Their words are the same: two rows of one name, and nobody knew which record was whose."""
+    settings = {"wraps": "lstm"}, {"wraps": "lstm", "numbers": None}
+    made = [record(score=score, hyperparameters=each) for score, each in zip((0.8, 0.7), settings, strict=True)]
+    names = [row[0] for row in build(*made).rows(TASK)[1:]]
+    assert names == [f"Deep averaging (cell {each.key[:8]})" for each in made]
+
+
 def test_scores_of_older_code_and_of_other_test_data_are_marked(build):
     """Numbers of different code or data on one board were the complaint about others."""
     pages = build(
@@ -559,7 +567,9 @@ def test_colours_have_enough_contrast_in_light_and_dark():
 def test_an_empty_results_folder_gives_the_published_tables(build):
     pages = build()
     assert pages.code == 0
-    assert "There are no records yet" in pages.text("index.html")
+    front = pages.text("index.html")
+    assert "There are no records yet" in front
+    assert "These are scores on" not in front, "there are none"
 
 
 def test_building_imports_no_heavy_library(tmp_path):

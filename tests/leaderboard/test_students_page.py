@@ -100,6 +100,17 @@ def test_a_teacher_on_another_test_is_not_subtracted(store, other):
     assert [row[:4] for row in cells(page(store, teacher, student))] == [["Deep averaging", "BERT", "75.0 (1)", "–"]]
 
 
+def test_students_on_two_tests_of_a_task_have_tables_and_plots_of_their_own(store):
+    """Two plots of one id are drawn into one box, and the other stays empty."""
+    taught = ancestor("teacher", "b")
+    tests = [{"data": {"test": letter * 64}, "seed": seed} for seed, letter in enumerate("tu")]
+    [made] = page(store, *(tuned("dan", 0.75, taught, **test) for test in tests))
+    for shown in (made.parts["tables"], made.parts["plots"]):
+        assert len({each.id for each in shown}) == 2
+        assert ["test data tttttttttttt" in each.title for each in shown] == [True, False]
+        assert ["test data uuuuuuuuuuuu" in each.title for each in shown] == [False, True]
+
+
 def test_a_student_that_reads_more_than_its_teacher_stands_in_its_table(store):
     teacher = tuned("bert", 0.8)
     student = tuned("dan", 0.75, ancestor("teacher", "e") | {"key": teacher.key}, sees=["texts without labels"])

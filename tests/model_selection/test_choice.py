@@ -9,7 +9,7 @@ import pytest
 
 from harness import registry
 from harness.model_selection.choice import Choice, Tried, choose
-from harness.model_selection.report import sentences
+from harness.model_selection.report import sentences, tables
 from harness.model_selection.wish import Preference, Wish
 from harness.records import Store
 from tests.support.made_records import judged, record
@@ -72,6 +72,12 @@ def test_the_best_is_recommended_and_the_cheapest_of_those_in_front_named(choice
     low, high = found.rows[0].interval
     assert low < found.rows[0].score < high
     assert found.rows[2].p < 0.05 and found.rows[3].p is None
+
+
+def test_a_p_that_is_next_to_none_is_not_given_as_one_in_a_thousand(choice):
+    [table] = tables(SimpleNamespace(choice=choice({"bilstm": (99,), "nbsvm": (10,)}), behind={}, left_out={}))
+    rows = {row.name: row.cells[2][0].text for row in table.blocks[0].rows}
+    assert [text for name, text in rows.items() if "nbsvm" in name] == ["behind, p < 0.001"]
 
 
 @pytest.mark.parametrize("order", [("dan", "bilstm"), ("bilstm", "dan")])

@@ -14,7 +14,7 @@ from harness.leaderboard.pages.architecture_facts import docstring, facts, parag
 from harness.leaderboard.pages.error_analysis import CURVES, Errors, Slices, curves, errors, mean_slices
 from harness.leaderboard.pages.page import Page
 from harness.leaderboard.ranking import ranks
-from harness.leaderboard.repeat import checkout, repeat
+from harness.leaderboard.repeat import repeat
 from harness.leaderboard.results import Result, Section, flatten
 from harness.leaderboard.tables.formatting import (
     interval_part,
@@ -178,13 +178,12 @@ def _published(board: Board, architecture: str, results: list[TaskResults]) -> l
 
 def _rerun(board: Board, task: str, section: Section, result: Result) -> Rerun:
     settings = [(name, str(value)) for name, value in flatten(result.first.hyperparameters)]
-    commands = [checkout(result.first), *repeat(result.ok or result.records)]
     store = board.store
     records = [
         (_made(record), store.path(record).relative_to(store.folder).as_posix(), record.command)
         for record in result.records
     ]
-    return Rerun(_title(board, section, task, result), list(filter(None, commands)), settings, records)
+    return Rerun(_title(board, section, task, result), repeat(result.ok or result.records), settings, records)
 
 
 def _made(record: Record) -> str:

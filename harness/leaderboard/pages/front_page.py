@@ -68,7 +68,7 @@ def remarks(board: Board) -> list[str]:
     that mean nothing, or of training that a user chose."""
     found = [SMOKE_REMARK] if any(section.protocol == SMOKE for section in board.sections) else []
     found += [CUSTOM_REMARK] if any(section.budget == CUSTOM for section in board.sections) else []
-    return [*found, MINI_REMARK] if all(section.tier == "mini" for section in board.sections) else found
+    return [*found, MINI_REMARK] if {section.tier for section in board.sections} == {"mini"} else found
 
 
 # --- the picture ---

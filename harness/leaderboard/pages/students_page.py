@@ -3,6 +3,7 @@ saves."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -65,12 +66,19 @@ def students_page(board: Board) -> list[Page]:
 
 
 def _panels(board: Board) -> Iterator[Panel]:
-    """A panel for each task and each tier, protocol and budget in which something was taught."""
+    """A panel for each task and each tier, protocol, budget and test in which something was
+    taught."""
     for task in board.recorded_tasks:
-        for (place, _), pupils in _places(board, task).items():
-            if any(pupil.teachers for pupil in pupils):
-                shown = board, place, task, pupils
-                yield Panel(_table(*shown), _plot(*shown))
+        places = _places(board, task)
+        taught = [place for place, pupils in places.items() if any(pupil.teachers for pupil in pupils)]
+        tests = Counter(section for section, _ in taught)
+        for section, test in taught:
+            id, words = f"students-{task}-{section.id}", section_title(section)
+            if tests[section] > 1:
+                which = (test or "not recorded")[:12]
+                id, words = f"{id}-{which.replace(' ', '_')}", f"{words}, test data {which}"
+            shown = board, task, places[section, test], id, words
+            yield Panel(_table(*shown), _plot(*shown))
 
 
 def _places(board: Board, task: str) -> dict[tuple[Section, str], list[Pupil]]:
@@ -129,7 +137,7 @@ def _is_of(pupil: Pupil, teacher: Teacher) -> bool:
     return key in [*(record.key for record in pupil.result.ok), *ancestors]
 
 
-def _table(board: Board, place: Section, task: str, pupils: Iterable[Pupil]) -> Table:
+def _table(board: Board, task: str, pupils: Iterable[Pupil], id: str, words: str) -> Table:
     metric = board.main_metric(task)
     info = display_info(metric)
     rows = []
@@ -146,8 +154,8 @@ def _table(board: Board, place: Section, task: str, pupils: Iterable[Pupil]) -> 
         rows.append(our_row(board, pupil.architecture, cells))
     columns = ["Architecture", "taught by, or settings", metric_label(metric), "difference to the teacher", "size, MiB"]
     return Table(
-        f"students-{task}-{place.id}",
-        f"{board.task_name(task)}: {section_title(place)}",
+        id,
+        f"{board.task_name(task)}: {words}",
         [*columns, "FLOPs/example", *quiet_cells(None)],
         [Block("", rows)],
         text_columns=(1,),
@@ -168,7 +176,7 @@ def _words(board: Board, task: str, pupil: Pupil) -> str:
     return ", ".join(filter(None, (*besides, pupil.result.settings)))
 
 
-def _plot(board: Board, place: Section, task: str, pupils: Iterable[Pupil]) -> Plot:
+def _plot(board: Board, task: str, pupils: Iterable[Pupil], id: str, words: str) -> Plot:
     """The score of each row over the time of one answer, as far as it was measured."""
     metric = board.main_metric(task)
     info, data = display_info(metric), []
@@ -179,5 +187,5 @@ def _plot(board: Board, place: Section, task: str, pupils: Iterable[Pupil]) -> P
             name = board.name(pupil.architecture) + (f", taught by {taught}" if taught else "")
             data.append(line_with_deviations(name, [(ms, pupil.summary)], info, number))
     layout = over_logarithm(axis, metric)
-    title = f"{board.task_name(task)}, {section_title(place)}: bars are a standard deviation over seeds"
-    return Plot(f"plot-students-{task}-{place.id}", title, data, layout)
+    title = f"{board.task_name(task)}, {words}: bars are a standard deviation over seeds"
+    return Plot(f"plot-{id}", title, data, layout)

@@ -13,6 +13,7 @@ from harness.leaderboard.ranking import best_results, floor_missing, ranks, rema
 from harness.leaderboard.results import Pairs, Result, Section
 from harness.leaderboard.tables.cost import COLUMNS, MEASURES, QUIET, cost_cells, quiet_cells
 from harness.leaderboard.tables.formatting import (
+    format_p,
     format_score,
     interval_part,
     metric_label,
@@ -127,11 +128,6 @@ def format_rank(rank: int, comparison: Comparison | None, result: Result) -> str
     shared = len(comparison.tie_group) > 1 and comparison.shares_first_place(result)
     p = comparison.corrected_p(result)
     return f"{rank}{', shares first place' if shared else ''}{'' if p is None else f' ({format_p(p)})'}"
-
-
-def format_p(p: float) -> str:
-    """A p-value with two digits, or as less than .001."""
-    return "p < 0.001" if p < 0.001 else f"p {p:.2g}"
 
 
 def verdict(board: Board, comparison: Comparison) -> str:

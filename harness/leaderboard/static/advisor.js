@@ -34,11 +34,12 @@ document.addEventListener("DOMContentLoaded", () => {
     const heading = element("h2", {}, element("a", { href: group.page }, name));
     if (!within.length) return element("section", {}, heading, element("p", {}, `${told}, none is within the limits${more}.`));
     const [best] = within;
-    const close = within.filter((row) => Math.abs(row.score - best.score) <= number("points") + 1e-9 && row.latency !== null);
+    const points = Number(form.elements.points.value || 1);
+    const close = within.filter((row) => Math.abs(row.score - best.score) <= points + 1e-9 && row.latency !== null);
     const cheapest = close.sort((a, b) => a.latency - b.latency)[0];
     const list = element("ul", {});
     list.append(element("li", { class: "advised" }, "Best: ", link(group, best), `, ${group.metric} ${best.shown}, ${cost(best)}.`));
-    if (cheapest) list.append(element("li", { class: "advised" }, `Cheapest within ${form.elements.points.value || "any number of"} points: `, link(group, cheapest), `, ${cheapest.shown}, ${cost(cheapest)}.`));
+    if (cheapest) list.append(element("li", { class: "advised" }, `Cheapest within ${points} points: `, link(group, cheapest), `, ${cheapest.shown}, ${cost(cheapest)}.`));
     list.append(element("li", {}, `First place among all of them: ${group.verdict}.`));
     return element("section", {}, heading, element("p", {}, `${told}, ${within.length} are within the limits${more}.`), list);
   };
@@ -52,6 +53,7 @@ document.addEventListener("DOMContentLoaded", () => {
 
   const restore = () => {
     const wanted = chosen();
+    form.reset();
     for (const field of fields) if (wanted.has(field.name)) field.value = wanted.get(field.name);
     show();
   };

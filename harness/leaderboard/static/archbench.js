@@ -126,13 +126,15 @@ window.archbench = (() => {
     return element("details", { class: "columns" }, element("summary", {}, "Columns"), ...boxes.slice(1).map((box, i) => element("label", {}, box, names[i + 1])));
   };
 
+  const MOST = 6; // results side by side, as many as an address names
+
   /**
    * The address of a comparison, such as "compare.html#section=local%2Fequal&task=sst2&a=dan&b=lstm". `section` and `task` are "place" and
-   * "task" of an entry of compare-data.js. `ids` are architectures, or "architecture~key" for one of several settings; more than six are
-   * left out. `settings` are those of the page: "part" of the test units, "show".
+   * "task" of an entry of compare-data.js. `ids` are architectures, or "architecture~key" for one of several settings; more than MOST
+   * are left out. `settings` are those of the page: "part" of the test units, "show".
    */
   const compareLink = (section, task, ids, settings = {}) => {
-    const shown = ids.slice(0, 6).map((id, i) => ["abcdef"[i], id]);
+    const shown = ids.slice(0, MOST).map((id, i) => ["abcdef"[i], id]);
     return `compare.html#${new URLSearchParams([["section", section], ["task", task], ...shown, ...Object.entries(settings)])}`;
   };
 
@@ -142,7 +144,7 @@ window.archbench = (() => {
     const ticked = [];
     const tell = () => {
       link.hidden = ticked.length < 2;
-      link.textContent = `Compare the ${ticked.length} ticked`;
+      link.textContent = ticked.length > MOST ? `Compare the first ${MOST} of ${ticked.length} ticked` : `Compare the ${ticked.length} ticked`;
       link.setAttribute("href", compareLink(table.dataset.section, table.dataset.task, ticked));
     };
     for (const row of table.querySelectorAll("tr[data-compare]")) {
@@ -235,5 +237,5 @@ window.archbench = (() => {
   };
 
   document.addEventListener("DOMContentLoaded", start);
-  return { chosen, compareLink, element, load, remember };
+  return { MOST, chosen, compareLink, element, load, remember };
 })();

@@ -1,9 +1,8 @@
 // The compare page: the choice is in the address after "#", the data of a task in a file of its own. Works from file://.
 "use strict";
 document.addEventListener("DOMContentLoaded", () => {
-  const { compareLink, element, load } = window.archbench;
+  const { MOST, compareLink, element, load } = window.archbench;
   const SHOWN = 50; // rows of a list before "Show all"
-  const MOST = 6; // results side by side, as many as an address names
   const form = document.getElementById("choice");
   const slots = document.getElementById("slots");
   const others = document.getElementById("others");

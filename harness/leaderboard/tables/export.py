@@ -26,8 +26,8 @@ fields:
 - ``scores``: by metric, ``mean``, ``sd``, ``n``, ``low`` and ``high`` (95 % interval, of the main
   metric alone), ``published``, ``difference`` and ``survey_table`` (id of the table in which it
   stands, beside published values or alone, null for others). Means, deviations and ends are those
-  of the records: fractions for most metrics, nats for ``nats_per_token``. ``published`` and
-  ``difference`` are percent and points;
+  of the records: fractions for most metrics, nats for ``nats_per_token``. ``published`` is
+  in percent; ``difference`` is in points, that of the two rounded values, as on the pages;
 - ``costs``: one object per machine with ``device``, ``keys`` of its records, ``beside`` (the
   largest number of other cells at a time, null if not recorded), ``unstable`` (of a training speed)
   and the mean of each measurement; sizes (``parameters``, ``FLOPs/example``) are the same in all of
@@ -39,11 +39,11 @@ to compare with, or null), ``misprint`` (likely to be one) and ``notes``.
 
 ``tables.csv`` has a row for each result and metric in the columns of :data:`SCORES`, and one for
 each value of the survey. ``source`` is ``ours`` or ``survey``. Fractions are in percent and
-differences in points, both unrounded; ``sees`` is in words; ``keys``, ``commits``, ``seeds`` and
-``passes`` have a space between records, in one order. A result without any score has one row with
-an empty metric and its status. ``costs.csv`` has a row for each result and machine in the columns
-of :data:`COSTS`. In both, a text that a spreadsheet would take for a formula has an apostrophe in
-front.
+unrounded; ``difference`` is in points, as in the JSON; ``sees`` is in words; ``keys``, ``commits``,
+``seeds`` and ``passes`` have a space between records, in one order. A result without any score has
+one row with an empty metric and its status. ``costs.csv`` has a row for each result and machine in
+the columns of :data:`COSTS`. In both, a text that a spreadsheet would take for a formula has an
+apostrophe in front.
 """
 
 from __future__ import annotations

@@ -95,10 +95,16 @@ def format_number(value: float) -> str:
 
 def format_magnitude(value: float) -> str:
     """A large count with three significant digits and its power of a thousand."""
-    for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
+    rounded = float(f"{value:.3g}")  # before the unit is chosen: 999,999 is 1 M
+    for size, unit in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if rounded >= size:
+            return f"{rounded / size:.3g} {unit}"
     return format_number(value)
+
+
+def format_p(p: float) -> str:
+    """A p-value with two digits, or as less than .001."""
+    return "p < 0.001" if p < 0.001 else f"p {p:.2g}"
 
 
 def failure_reason(record: Record) -> str:
