@@ -65,7 +65,10 @@ def alike(records: Iterable[Record]) -> list[list[Record]]:
     one another, so that its texts are read from a cache."""
     found: dict[tuple[str, ...], list[Record]] = defaultdict(list)
     for record in records:
-        settings = json.dumps([record.hyperparameters, record.lineage and [each["key"] for each in record.lineage]])
+        parents = record.lineage and [each["key"] for each in record.lineage]
+        settings = json.dumps(
+            [record.hyperparameters, parents, record.view, record.data.get("train"), record.parameters]
+        )
         versions = f"{record.architecture_version} {record.task_version}"
         found[record.task, record.tier, settings, record.architecture, record.protocol, versions].append(record)
     return [found[each] for each in sorted(found)]

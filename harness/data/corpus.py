@@ -233,13 +233,9 @@ class Corpus:
 
     def _fit(self, rows: Sequence[Row], data: str) -> None:
         """Fit the view to rows, whose fingerprint is ``data``, and to those of the companions."""
-        if not self.view.learns:  # read each time: its folder may hold another tokenizer by now
-            self.view.fit([])
-            self._fitted_to: Any = self.view.state()
-            return
         others = [[each.task.entry.id, each.identity] for each in self.companions]
-        self._fitted_to = ["each text once", data, *others] if others else data
-        file = self._cached("view.json", data)
+        self._fitted_to: Any = ["each text once", data, *others] if others else data
+        file = None if self.view.adopts else self._cached("view.json", data)
         state = encodings.sound(file, encodings.read_state)
         if state is not None:
             self.view.restore(state)
@@ -249,7 +245,9 @@ class Corpus:
             theirs = (text for companion in self.companions for text in companion.texts(self.view))
             texts = [*distinct(itertools.chain(texts, theirs))]
         self.view.fit(texts)
-        if file is not None:
+        if self.view.adopts:  # another tokenizer by the same name encodes otherwise
+            self._fitted_to = [self._fitted_to, self.view.state()]
+        elif file is not None:
             with taking_the_place_of(file) as path:
                 encodings.write_state(path, self.view.state())
 

@@ -17,7 +17,7 @@ from harness.records import Cell, Record
 from harness.running import neighbours
 from harness.running.pending import FAILED, skipped
 from harness.running.planning import Planning
-from harness.saved_models.storage import why_not_refitted
+from harness.saved_models.storage import is_refitted, why_not_refitted
 from harness.tracking import Mirror
 
 
@@ -82,16 +82,23 @@ class Session(Planning):
         return not (self.broken or self.pending.damaged or stopped or failed or self.unkept(records))
 
     def tell_of_models(self, records: Sequence[Record]) -> None:
-        """Tell which models were not kept, and which were not trained once more, though that was
-        asked for; ``records`` are those that :meth:`run` returned."""
+        """Tell which models were not kept, and which were trained once more or not, otherwise than
+        was asked for; ``records`` are those that :meth:`run` returned."""
         for record in self.unkept(records):
             self.tell_error(f"not kept: {record.cell.words}; the end of {self.settings.log(record.cell)} says why")
         for record in (*self.pending.finished, *records):
-            if record.status != "ok" or not self.settings.refits(record.cell):
+            if record.status != "ok":
                 continue
-            if why := why_not_refitted(self.settings.results, record.key):
-                again = f"`archbench models --remove {record.key}`, and the same command trains both again"
-                self.tell(f"not refitted: {record.cell.words}: {why.splitlines()[0]} (to try again: {again})")
+            again = f"`archbench models --remove {record.key}`, and the same command trains"
+            if not self.settings.refits(record.cell):
+                if self.settings.keeps(record.cell) and is_refitted(self.settings.results, record.key):
+                    self.tell(
+                        f"kept as an earlier --refit left it: {record.cell.words} (to have the scored one: {again} it)"
+                    )
+            elif why := why_not_refitted(self.settings.results, record.key):
+                self.tell(
+                    f"not refitted: {record.cell.words}: {why.splitlines()[0]} (to try again: {again} both again)"
+                )
 
     def _warn_of_shared_speeds(self) -> None:
         shared = [record for record in self.pending.finished if record.speed and record.speed.get("beside") != 0]

@@ -124,8 +124,9 @@ def _lines(stream: BinaryIO, wanted: Wanted) -> Iterator[tuple[int, str, str]]:
     training, a byte order mark tells the encoding better than the manner does."""
     encoding = wanted.manner.written.encoding
     if stream.seekable():
+        begin = stream.tell()  # whoever gives the stream may have read a header
         mark = marked(stream.read(4))
-        stream.seek(0)
+        stream.seek(begin)
         encoding = mark[0] if mark else encoding
     if "\n".encode(encoding) != b"\n":
         yield from ((number, text.rstrip("\r\n"), "") for number, text in lines_in(stream, wanted.source, encoding))
@@ -203,6 +204,8 @@ def _read_table(stream: BinaryIO, wanted: Wanted) -> Iterator[Read]:
             yield begin, {}, str(error)
             continue
         torn = any(number > begin for number, _ in bad)
+        if bad and not places and wanted.manner.written.header:  # the next row would be taken for the header
+            raise DataError(f"{wanted.source}, line {bad[0][0]}: {bad[0][1]}; the names of the columns cannot be read")
         yield from told()
         if torn:
             yield begin, {}, "a line of it cannot be read"

@@ -62,10 +62,9 @@ class View(ABC):
         """Learn vocabulary or statistics from the training texts."""
 
     @property
-    def learns(self) -> bool:
-        """True where :meth:`fit` learns from the texts; false where it reads what somebody else has
-        learnt."""
-        return True
+    def adopts(self) -> bool:
+        """True where :meth:`fit` reads a folder besides, which may hold another thing next time."""
+        return False
 
     @abstractmethod
     def encode(self, texts: Sequence[Any]) -> Columns:

@@ -111,8 +111,8 @@ class Subwords(View):
         return self.max_length - 2
 
     @property
-    def learns(self) -> bool:
-        return self.learnt is None and not self.pretrained
+    def adopts(self) -> bool:
+        return bool(self.pretrained)
 
     def fit(self, texts: Sequence[Text]) -> None:
         if self.learnt is not None:

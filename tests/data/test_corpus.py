@@ -27,7 +27,8 @@ from harness.settings import TrainingSettings
 from harness.task import fingerprint
 from harness.training.fit import fit
 from harness.training.fit_module import FitModule
-from harness.views.subwords import Subwords
+from harness.views.subwords import SPECIAL, Subwords
+from harness.views.whole_words import WholeWords
 from harness.views.words import UNKNOWN, Words
 from tests.support.toy_corpus import ToyTask, sentences, toy_corpus, toy_model, toy_task
 
@@ -248,6 +249,12 @@ def test_another_tokenizer_in_the_same_folder_is_another_entry(tmp_path):
     first = ids(words)
     assert ids([*words[:5], *words[:4:-1]]) == [4 + len(words) - id if id > 4 else id for id in first]
     assert ids(words) == first
+
+
+def test_words_are_learnt_from_the_texts_whatever_a_setting_of_the_view_says(tmp_path):
+    """Views of whole words have the setting by inheritance, and learn all the same."""
+    found = [toy_corpus(view=WholeWords(pretrained=name), cache=tmp_path).view.width for name in ("", "no_such_folder")]
+    assert found[0] == found[1] > len(SPECIAL)
 
 
 def test_what_other_code_of_the_view_encoded_is_not_read(tmp_path, monkeypatch):

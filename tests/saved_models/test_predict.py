@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness import cli
-from harness.errors import UsageError
+from harness.errors import DataError, UsageError
 from harness.records import Record
 from harness.saved_models import prediction, reading
 from harness.saved_models.prediction import answered
@@ -102,6 +102,26 @@ def test_a_byte_order_mark_tells_the_encoding(encoding: str, form: str) -> None:
     content = "text\ngood film\nöde\n".encode(encoding)
     found = read(content, Manner(form))
     assert found[-2:] == [(2, "good film", ""), (3, "öde", "")]
+
+
+def test_what_was_read_of_a_stream_before_is_not_read_again() -> None:
+    """``( read -r header; archbench predict KEY ) < FILE`` passes over the header."""
+    stream = io.BytesIO(b"header\ngood\nbad\n")
+    stream.readline()
+    found = asked(stream, Wanted({"text": "string"}, "-", manner=Manner("lines")))
+    assert [each.row and each.row["text"] for each in found] == ["good", "bad"]
+
+
+def test_a_header_that_cannot_be_read_ends_the_command() -> None:
+    """The first row of the data would be taken for it, and be answered by nobody."""
+    content = "Größe,Text\n1,first\n2,second\n".encode("latin-1")
+    with pytest.raises(DataError, match="new, line 1: byte 0xf6 at place 3 is not UTF-8; the names of the columns"):
+        read(content, Manner("csv", names={"text": 2}))
+    assert [text for _, text, _ in read(content, Manner("csv", Source(header=False), {"text": 2}))] == [
+        None,
+        "first",
+        "second",
+    ]
 
 
 def test_utf_16_in_a_pipe_is_told() -> None:

@@ -273,7 +273,7 @@ def planned_key(results: Path) -> str:
     return kept_cell("naive_bayes", "sst2", results / "first").key
 
 
-def test_a_finished_cell_that_was_kept_without_runs_again(tmp_path: Path) -> None:
+def test_a_finished_cell_that_was_kept_without_runs_again(tmp_path: Path, capsys) -> None:
     asked = dict(architectures="naive_bayes", tasks="sst2", max_train=20, workers=1, mlflow="none")
     first, store = Session(Request(tmp_path, keep=True, **asked)), Store(tmp_path)
     [cell] = first.pending.run
@@ -283,3 +283,6 @@ def test_a_finished_cell_that_was_kept_without_runs_again(tmp_path: Path) -> Non
     store.write(run_cell(cell, again.settings))
     assert Session(Request(tmp_path, refit=True, **asked)).pending.run == []
     assert Session(Request(tmp_path, keep=True, **asked)).pending.run == []
+    capsys.readouterr()
+    run_and_show(Request(tmp_path, keep=True, **asked))
+    assert f"kept as an earlier --refit left it: {cell.words}" in capsys.readouterr().err
