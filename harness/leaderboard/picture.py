@@ -53,12 +53,14 @@ class SectionLines(NamedTuple):
 @dataclass(frozen=True)
 class Picture:
     """All sections of one tier, protocol and budget, a block for each. ``types`` are those of its
-    tasks, that with most scores above the floor first."""
+    tasks, that with most scores above the floor first. ``counted`` are the tasks that a mean can
+    count: those that have a floor."""
 
     id: str
     title: str
     tasks: list[str]
     types: list[str]
+    counted: set[str]
     blocks: list[SectionLines]
 
 
@@ -111,7 +113,9 @@ def _picture(board: Board, sections: list[Section]) -> Picture:
             ordered.sort(key=lambda line: _place(board, line, types))
             blocks.append(SectionLines(title, not section.alone, ordered))
     place = Section(first.tier, first.protocol, first.protocol_version, first.budget)
-    return Picture(place.id, section_title(place), [tasks[i] for i in order], types, blocks)
+    every = [line.squares for of_section in lines.values() for line in of_section]
+    counted = {task for i, task in enumerate(tasks) if any(squares[i].share is not None for squares in every)}
+    return Picture(place.id, section_title(place), [tasks[i] for i in order], types, counted, blocks)
 
 
 def _lines(board: Board, section: Section, tasks: list[str]) -> list[Line]:

@@ -16,7 +16,7 @@ from harness.records.groups import SMOKE, differences
 from harness.settings import CUSTOM
 
 SMOKE_REMARK = "Protocol smoke only shows that the cells run: its scores mean nothing, and there is no rank."
-CUSTOM_REMARK = "Whoever ran these rows limited their training (budget custom): they are not ranked."
+CUSTOM_REMARK = "Training of budget custom was limited by hand: its rows are not ranked."
 
 
 @functools.cache  # asked for by each table that shows the result
@@ -33,7 +33,8 @@ def at_floor(board: Board, result: Result) -> str:
     bounds = comparison.interval(result) if comparison else None
     if not board.reaches_floor(group, metric, bounds or (summary.mean,)):
         return ""
-    return f"at the floor: {floor[0]}, without any training, scores {display_info(metric).format(floor[1])}"
+    score = display_info(metric).format(floor[1])
+    return f"at the floor: not told apart from {floor[0]}, which scores {score} without any training"
 
 
 @functools.cache  # architectures ask for all rows of a task to find their own
@@ -109,7 +110,7 @@ def remarks(board: Board, section: Section, task: str) -> list[str]:
     floor = board.floor(group, metric)
     if all_scored and not places and floor:
         score = display_info(metric).format(floor[1])
-        texts.append(f"No result is above the best floor ({floor[0]}, {score}): there is no best one.")
+        texts.append(f"No result is told apart from the best floor ({floor[0]}, {score}): there is no best one.")
     return [*texts, *_not_behind(board, section, task, metric)]
 
 

@@ -66,4 +66,4 @@ def _value(value: object) -> str:
         return f"{value:,}"
     if isinstance(value, list | tuple):
         return " and ".join(map(_value, value)) or "none"
-    return str(value)
+    return str(value) or "none"

@@ -199,7 +199,7 @@ def test_the_front_page_counts_what_was_trained(build):
     made = [record("dan", score=0.5), record("dan", "sst5", 0.4), record("count", score=0.5)]
     made += [record("bilstm", status="timeout"), record("bert", "snli", status="skipped"), record("random", score=0.1)]
     text = " ".join(build(*made).text("index.html").split())
-    assert "2 of them, on 2 tasks, in 3 trainings that ended well. 2 more have failed, passed a limit or" in text
+    assert "2 have scores, on 2 tasks, from 3 trainings. 2 more have no score: they failed, passed a limit or" in text
 
 
 FEW = [
@@ -465,7 +465,7 @@ def test_speeds_that_are_compared_are_those_of_a_quiet_machine(build, tmp_path):
         "BERT": ("–", "–"),
     }, "half as fast a machine: twice the speed on the first; without a ruler nobody knows"
     plots = {title.partition(":")[0]: plot for title, plot in plots_of(pages.text("task-sst2.html"))}
-    plot = plots["Quality against milliseconds of one answer, on a quiet machine at the default size"]
+    plot = plots["Quality against milliseconds of one answer on a quiet machine"]
     assert sorted(x for trace in plot["data"][1:] for x in trace["x"]) == [1.0, 1.5, 2.0]
 
 

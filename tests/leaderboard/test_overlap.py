@@ -29,7 +29,7 @@ def test_a_page_says_it_of_the_largest_training_set(tmp_path, monkeypatch):
     [table] = task_tables(read(tmp_path), "sst2")
     assert (
         "Of 1,821 test examples, 2 stand among the 6,920 of train exactly and 1,003 nearly: 13 words in a row in common"
-        " with one of them, in both texts of a pair." in table.lead
+        " with one of them (of a pair, in both texts)." in table.lead
     )
 
 

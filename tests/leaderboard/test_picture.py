@@ -111,6 +111,16 @@ def test_rows_are_sorted_by_the_mean_over_the_tasks_of_the_commonest_type(store)
     assert [row["method"] for row in shown] == ["neural", "neural", "classical"]
 
 
+def test_a_task_without_a_floor_is_none_of_those_that_a_mean_counts(store):
+    """No row could have all of them, and the column of means had none."""
+    judged(store, right(40), architecture="majority")
+    for name in ("sst2", "imdb"):
+        judged(store, right(80), architecture="dan", task=name)
+    [shown] = picture_parts(read(store.folder))["pictures"]
+    assert {task["name"]: task["counted"] for task in shown["tasks"]} == {"SST-2": True, "IMDB": False}
+    assert [row["mean"] for row in shown["blocks"][0]["rows"]] == ["100"]
+
+
 def test_recordings_are_a_type_of_their_own(store):
     """A mean over texts and recordings was one that no system of counts could have: each was at
     best "6 of 7"."""
@@ -175,6 +185,7 @@ def test_the_grid_of_all_architectures_stays_a_light_page():
     row |= {"method": "neural", "means": ",".join(["0.8123 14"] * 12), "mean": "81"}
     row["squares"] = [*[square] * 10, *[Square("open", "·")] * 10, *[Square("unfit")] * 10]
     task = {"name": "CoNLL-2003 chunks", "link": "task-conll2003_chunk.html", "type": "Tagging", "metric": "F1"}
+    task["counted"] = True
     block = {"title": "", "sees": "ordinary", "rows": [row] * 200}
     shown = (
         templates()

@@ -55,6 +55,16 @@ def test_a_child_stands_beside_its_architecture_from_random_weights(store):
     ]
 
 
+def test_a_score_at_the_floor_says_so(store):
+    """A gain of twenty points over a network that learnt nothing says nothing of what it had learnt
+    before."""
+    for each in (record("majority", score=0.5, data={"test": "t" * 64}), tuned(0.5), tuned(0.8, ancestor())):
+        store.write(each)
+    names = [*NAMES, architecture("majority", "floor: most frequent class", kind="floor")]
+    found = cells(pretraining_page(board_of(store, names, TASKS)))
+    assert [row[4] for row in found] == ["50.0 (1) at the floor", "80.0 (1)"]
+
+
 def test_a_whole_chain_is_paid_for_and_named(store):
     chain = ancestor(), ancestor("ReplacedPieces", key="b" * 16, flops=2e9, tokens=1000)
     assert cells(page(store, tuned(0.8, *chain))) == [

@@ -23,6 +23,7 @@ from tests.support.made_records import record
         ("attend_inputs", True, "with attend inputs"),
         ("attend_inputs", False, "without attend inputs"),
         ("windows", [], "windows none"),
+        ("pretrained", "", "pretrained none"),
         ("vectors.file", None, "no vectors file"),
         ("parents.weights", None, "random weights"),
         ("parents.teacher", "bert on sst2 (0123abcd)", "teacher bert on sst2 (0123abcd)"),

@@ -117,6 +117,7 @@ def test_the_table_marks_what_is_better_than_every_classical_row(store):
     ]  # fmt: skip
     [bayes] = [row for row in rows.values() if row.classical]
     assert [cell[0].style for cell in bayes.cells] == [""] * 5
-    plots = [plot for plot in task_plots(board, "sst2") if plot.id.startswith("sizes-")]
+    plots = [plot for plot in task_plots(board, "sst2") if plot.id == f"plot-{table.id}"]
     assert [len(plot.data) for plot in plots] == [2]
+    assert table.id not in {plot.id for plot in task_plots(board, "sst2")}, "it would be drawn into the table"
     assert [trace["line"]["dash"] for trace in plots[0].data] == ["dot", "solid"]

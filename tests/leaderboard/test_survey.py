@@ -209,13 +209,30 @@ def test_floors_come_first(store):
     assert [*rows(tables(read(store.folder))["ours-1"])] == ["floor: most frequent class", "DAN"]
 
 
+def test_floors_are_no_methods_and_a_pair_with_a_score_did_not_end_without(store):
+    """A page counted two methods, of which one was a floor, and told of the other that it had no
+    score."""
+    store.write(record("majority", score=0.5))
+    store.write(record("dan", score=0.6))
+    failed = {"type": "timeout", "message": "slow"}
+    store.write(record("dan", status="timeout", error=failed, hyperparameters={"hidden": 7}))
+    store.write(record("bert", status="timeout", error=failed))
+    page = html_of([*survey_pages(*with_tables(store))][1])
+    assert "1 further methods of ours" in page
+    assert "Ended without a score: Small BERT on SST-2 (timeout)." in page
+
+
+def with_tables(store):
+    """The surveys of a board and their tables by name."""
+    board = read(store.folder)
+    found = surveys(board)
+    return found, {survey.name: [to_table(board, table) for table in survey.tables] for survey in found}
+
+
 def test_a_page_for_each_table_and_one_that_lists_them(store):
     store.write(record("nse", score=0.8, parameters={"total": 1}))
     store.write(record("dan", status="timeout", error={"type": "timeout", "message": "slow"}))
-    board = read(store.folder)
-    found = surveys(board)
-    tables = {survey.name: [to_table(board, table) for table in survey.tables] for survey in found}
-    listing, *pages = survey_pages(found, tables)
+    listing, *pages = survey_pages(*with_tables(store))
     text = html_of(listing)
     assert [page.file for page in pages] == [f"survey-{i}.html" for i in range(1, 6)]
     for page in pages:

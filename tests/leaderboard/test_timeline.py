@@ -186,8 +186,7 @@ def test_ranks_need_results_on_the_same_amount_of_data_and_settings_chosen_on_de
 
 def test_too_few_common_tasks_are_said_to_be_too_few(store):
     three(store)
-    (ranking,) = story_page(board(store)).parts["rankings"]
-    assert ranking.plot is None
+    (ranking,) = story_page(board(store)).parts["unranked"]
     assert "3 architectures have scores here, on up to 1 tasks" in ranking.lead[0]
     assert "autorank" not in ranking.lead[0]
     assert "No ranks" in html_of(story_page(board(store)))
@@ -199,7 +198,7 @@ def test_without_the_package_that_ranks_the_page_says_so(store, monkeypatch):
         for each in ("sst2", "sst5", "ag_news", "imdb", "yelp2"):
             store.write(record(name, each, 0.5))
     monkeypatch.setattr(mean_ranks, "critical_difference", lambda *_: None)
-    (ranking,) = story_page(board(store)).parts["rankings"]
+    (ranking,) = story_page(board(store)).parts["unranked"]
     assert ranking.lead == ["No ranks: the package autorank is not installed; pip install 'archbench[stats]'."]
 
 

@@ -53,10 +53,10 @@ def lead(board: Board) -> list[str]:
     ended = [record for record in learning if record.status == "ok"]
     architectures, tasks = {record.architecture for record in ended}, {record.task for record in ended}
     without = len({record.architecture for record in learning} - architectures)
-    others = f" {without} more have failed, passed a limit or were left out." if without else ""
+    others = f" {without} more have no score: they failed, passed a limit or were left out." if without else ""
     return [
         "Architectures for natural language processing, trained on the same tasks under the same rules:"
-        f" {len(architectures)} of them, on {len(tasks)} tasks, in {len(ended):,} trainings that ended well.{others}"
+        f" {len(architectures)} have scores, on {len(tasks)} tasks, from {len(ended):,} trainings.{others}"
         " Every training has a record, also one that failed. Where the records do not decide which is better, these"
         " pages say so.",
         *(text for name, text in RULES.items() if any(section.protocol == name for section in board.sections)),
@@ -92,10 +92,11 @@ def _picture(board: Board, picture: Picture) -> dict[str, Any]:
             "link": task_file(task),
             "type": board.type_in_words(task),
             "metric": metric_label(board.main_metric(task)),
+            "counted": task in picture.counted,
         }
         for task in picture.tasks
     ]
-    numbers = {type: sum(board.type_in_words(task) == type for task in picture.tasks) for type in picture.types}
+    numbers = {type: sum(board.type_in_words(task) == type for task in picture.counted) for type in picture.types}
     blocks = [
         {
             "title": block.title,
@@ -121,8 +122,8 @@ def _row(board: Board, line: Line, types: list[str], numbers: dict[str, int]) ->
 
 
 def _mean_text(mean: float, number: int, tasks: int) -> str:
-    """A mean over so many of the tasks of a type, as picture.js writes it for the type that is
-    chosen."""
+    """A mean over so many of the counted tasks of a type, as picture.js writes it for the type that
+    is chosen."""
     if number == tasks:
         return f"{100 * mean:.0f}"
     return f"{number} of {tasks}" if number else ""
@@ -163,7 +164,7 @@ def _best_row(board: Board, section: Section, task: str) -> TableRow | None:
     floor = board.floor(group, metric) if group else None
     floors = [Part(display_info(metric).format(floor[1]), title=floor[0])] if floor else BLANK
     if not best:
-        none = [Part("none above the floor", "quiet")]
+        none = [Part("none told apart from the floor", "quiet")]
         cells = [unit, none, BLANK, floors, BLANK, compared, BLANK, BLANK]
         return TableRow(board.task_name(task), cells, link=task_file(task))
     names, scores, sizes, latencies = [], [], [], []

@@ -50,7 +50,7 @@ def costs(board: Board) -> dict[str, tuple[str, Cost]]:
         return speed.latency_ms if speed else None
 
     return {
-        "latency": ("milliseconds of one answer, on a quiet machine at the default size", latency),
+        "latency": ("milliseconds of one answer on a quiet machine", latency),
         "flops": ("FLOPs of one example", lambda _, result: mean_of(result.ok, COUNTS["FLOPs/example"].measure)),
         "size": ("parameters", lambda _, result: mean_of(result.ok, COUNTS["parameters"].measure)),
     }
@@ -290,7 +290,7 @@ def _size_plot(board: Board, task: str, place: sizes.Place, of_place: sizes.Line
     ]
     layout = _curve_layout({"title": {"text": html.escape(axis_title(metric))}}, len(traces))
     layout["xaxis"] = {"title": {"text": "training examples (logarithmic)"}, "type": "log"}
-    return Plot(place.id, f"Quality by training examples: {place.words}", traces, layout)
+    return Plot(f"plot-{place.id}", f"Quality by training examples: {place.words}", traces, layout)
 
 
 def _seeds(board: Board, metric: str, results: Pairs) -> tuple[list[dict[str, Any]], dict[str, Any]] | None:

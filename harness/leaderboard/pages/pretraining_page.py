@@ -17,7 +17,7 @@ from harness.leaderboard.summary import Summary
 from harness.leaderboard.tables.formatting import (
     format_magnitude,
     format_points,
-    format_score,
+    marked_score,
     metric_label,
     section_title,
 )
@@ -47,12 +47,16 @@ class Chain:
     """All seeds of one tuning: what was learnt before (:data:`NOTHING`, or the objective), tokens
     read for it, operations in all, and points above random weights."""
 
-    architecture: str
+    result: Result
     learnt: str
     tokens: float
     flops: float
     summary: Summary
     gain: float | None
+
+    @property
+    def architecture(self) -> str:
+        return self.result.first.architecture
 
     @property
     def order(self) -> tuple[bool, str, str, float]:
@@ -94,7 +98,7 @@ def _chains(board: Board, results: Iterable[Result], metric: str) -> Iterator[Ch
             continue
         base = plain.get(_setting(board, result)) if result.first.lineage else None
         yield Chain(
-            result.first.architecture,
+            result,
             objective(result.first) or NOTHING,
             fmean(sum(each.get("tokens", 0) for each in record.lineage or ()) for record in result.ok),
             fmean(_operations(record) for record in result.ok),
@@ -139,7 +143,7 @@ def _table(board: Board, section: Section, task: str, metric: str, chains: Itera
                 [Part(chain.learnt)],
                 [Part(format_magnitude(chain.tokens), order=chain.tokens)] if chain.tokens else BLANK,
                 [Part(format_magnitude(chain.flops), order=chain.flops)] if chain.flops else BLANK,
-                [Part(format_score(metric, chain.summary), order=info.scale(chain.summary.mean))],
+                [marked_score(board, chain.result, metric, chain.summary)],
                 BLANK if chain.gain is None else [Part(format_points(chain.gain, info.digits))],
             ],
             link=board.page_of(chain.architecture),

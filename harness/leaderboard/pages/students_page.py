@@ -17,7 +17,7 @@ from harness.leaderboard.tables.cost import COUNTS, count_cells, mean_of, quiet_
 from harness.leaderboard.tables.formatting import (
     format_number,
     format_points,
-    format_score,
+    marked_score,
     metric_label,
     our_row,
     section_title,
@@ -145,7 +145,7 @@ def _table(board: Board, task: str, pupils: Iterable[Pupil], id: str, words: str
         size = mean_of(pupil.result.ok, COUNTS["parameters"].measure)
         cells = [
             text_cell(_words(board, task, pupil)),
-            [Part(format_score(metric, pupil.summary), order=info.scale(pupil.summary.mean))],
+            [marked_score(board, pupil.result, metric, pupil.summary)],
             BLANK if pupil.gain is None else [Part(format_points(pupil.gain, info.digits))],
             [Part(format_number(size * BYTES / MIB), order=size)] if size else BLANK,
             count_cells(pupil.result)["FLOPs/example"],

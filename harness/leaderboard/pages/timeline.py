@@ -67,10 +67,12 @@ class Story:
 def story_page(board: Board, section_ranks: SectionRanks | None = None) -> Page:
     """All plots, in the order of the tasks; ``section_ranks`` returns the ranks of a section if
     they are computed elsewhere (:mod:`~harness.leaderboard.pages.mean_ranks`)."""
+    rankings = [ranking_of(board, section, section_ranks) for section in board.sections if section.ranked]
     parts = {
         "lead": LEAD,
         "tasks": list(_stories(board)),
-        "rankings": [ranking_of(board, section, section_ranks) for section in board.sections if section.ranked],
+        "rankings": [each for each in rankings if each.plot],
+        "unranked": [each for each in rankings if not each.plot],
     }
     return Page("story.html", "Families over time", "story.html", parts)
 

@@ -39,7 +39,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const cheapest = close.sort((a, b) => a.latency - b.latency)[0];
     const list = element("ul", {});
     list.append(element("li", { class: "advised" }, "Best: ", link(group, best), `, ${group.metric} ${best.shown}, ${cost(best)}.`));
-    if (cheapest) list.append(element("li", { class: "advised" }, `Cheapest within ${points} points: `, link(group, cheapest), `, ${cheapest.shown}, ${cost(cheapest)}.`));
+    if (cheapest) list.append(element("li", { class: "advised" }, `Cheapest within ${points} point${points === 1 ? "" : "s"}: `, link(group, cheapest), `, ${cheapest.shown}, ${cost(cheapest)}.`));
     list.append(element("li", {}, `First place among all of them: ${group.verdict}.`));
     return element("section", {}, heading, element("p", {}, `${told}, ${within.length} are within the limits${more}.`), list);
   };

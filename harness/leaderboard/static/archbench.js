@@ -193,9 +193,11 @@ window.archbench = (() => {
   const draw = (source) => {
     const { data, layout } = coloured(JSON.parse(source.textContent));
     const box = document.getElementById(source.dataset.plot);
-    // On a phone a line of the legend holds one or two names: it takes as much height as it needs, and not that of the plot.
-    const lines = box.clientWidth < 640 ? data.filter(({ name, showlegend }) => name && showlegend !== false).length : 0;
-    const size = { height: (layout.height ?? 420) + 14 * lines };
+    // A long legend takes as much height as it needs, and not that of the plot. Its columns are as wide as the longest name.
+    const names = data.filter(({ name, showlegend }) => name && showlegend !== false).map(({ name }) => name.length);
+    const columns = Math.max(1, Math.floor(box.clientWidth / (50 + 6 * Math.max(0, ...names))));
+    const lines = Math.ceil(names.length / columns);
+    const size = { height: (layout.height ?? 420) + 14 * (box.clientWidth < 640 ? lines : Math.max(0, lines - 5)) };
     return Plotly.react(box, data, { ...layout, ...size, template: template() }, { responsive: true, displaylogo: false });
   };
 

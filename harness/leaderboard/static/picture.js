@@ -29,7 +29,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const type = boxes.type.value;
     const place = boxes.type.selectedIndex;
     const columns = [...current().querySelectorAll("thead th")];
-    const tasks = columns.filter((cell) => cell.dataset.type === type).length;
+    const tasks = columns.filter((cell) => cell.dataset.type === type && "counted" in cell.dataset).length;
     let shown = 0;
     let all = 0;
     for (const body of current().querySelectorAll("tbody")) {

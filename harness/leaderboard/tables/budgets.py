@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from harness.leaderboard.board import Board
 from harness.leaderboard.orders import agreements
-from harness.leaderboard.results import versioned
+from harness.leaderboard.results import Section, versioned
 from harness.leaderboard.sizes import Lines, Place, ahead_from, best_classical, lines
 from harness.leaderboard.tables.formatting import metric_label, our_row
 from harness.leaderboard.tables.table import BLANK, Block, Part, Table, TableRow
@@ -23,12 +23,13 @@ def order_table(board: Board, task: str) -> Table | None:
     """Rank correlations between the amounts of training of a task."""
     rows = []
     for found in agreements(board, task):
-        low_high = "–" if found.interval is None else " to ".join(f"{bound:.2f}" for bound in found.interval)
+        low_high = "–" if found.interval is None else " to ".join(map(_signed, found.interval))
+        besides = Section.of(found.first).besides
         cells = [
             [Part(_amount(found.second))],
-            [Part(versioned(found.first.protocol, found.first.protocol_version))],
+            [Part(", ".join((versioned(found.first.protocol, found.first.protocol_version), *besides)))],
             [Part(str(found.shared))],
-            [Part(f"{found.correlation:.2f}")],
+            [Part(_signed(found.correlation))],
             [Part(low_high)],
         ]
         rows.append(TableRow(_amount(found.first), cells))
@@ -38,9 +39,13 @@ def order_table(board: Board, task: str) -> Table | None:
         "Spearman's rank correlation of the scores of the architectures that both have: 1 is the same order, 0 none in"
         " common. The interval is over other architectures (Bonett and Wright 2000)."
     ]
-    columns = ["Order by", "and by", "protocol", "architectures", "rank correlation", "95 % interval"]
+    columns = ["Order by", "and by", "protocol, and what is seen", "architectures", "rank correlation", "95 % interval"]
     title = f"{board.task_name(task)}: does the order hold with more training?"
     return Table(f"orders-{task}", title, columns, [Block("", rows)], lead, text_columns=(1, 2))
+
+
+def _signed(correlation: float) -> str:
+    return f"{correlation:.2f}".replace("-", "−")
 
 
 def _amount(group: Group) -> str:

@@ -223,6 +223,13 @@ def score_parts(
     return lines + failures(result)
 
 
+def marked_score(board: Board, result: Result, metric: str, summary: Summary) -> Part:
+    """The score of a result of which a table tells no more than whether it is at the floor."""
+    notes = tuple(filter(None, [at_floor(board, result)]))
+    text = format_score(metric, summary) + (" at the floor" if notes else "")
+    return Part(text, "", notes, order=display_info(metric).scale(summary.mean))
+
+
 def marks(board: Board, result: Result, metric: str) -> str:
     """Marks behind a score: another test than the official one, at the floor."""
     other = f" {OTHER_TEST_SIZE}" if board.test_notes(result) else ""

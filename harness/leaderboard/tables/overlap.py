@@ -42,7 +42,7 @@ def sentence(counted: Counted) -> str:
     if near is None:
         return f"{text}."
     words = counted.overlap.get("words")
-    return f"{text} and {near:,} nearly: {words} words in a row in common with one of them, in both texts of a pair."
+    return f"{text} and {near:,} nearly: {words} words in a row in common with one of them (of a pair, in both texts)."
 
 
 def overlap_lead(results: Pairs) -> list[str]:

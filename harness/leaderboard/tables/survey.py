@@ -120,7 +120,7 @@ def _lead(board: Board, tables: Sequence[Methods], datasets: Sequence[str]) -> l
     methods = [(table, method) for table in tables for method in table.rows]
     printed = [method for table, method in methods if any(pair.published for pair in method.pairs.values())]
     both = sum(any(pair.published and pair.ours for pair in method.pairs.values()) for method in printed)
-    alone = len(methods) - len(printed)
+    alone = sum(not board.is_floor(method.architecture) for _, method in methods) - len(printed)
     with_ours = [
         d for d in datasets if any(pair.ours for _, m in methods for (x, _), pair in m.pairs.items() if x == d)
     ]
@@ -134,6 +134,7 @@ def _lead(board: Board, tables: Sequence[Methods], datasets: Sequence[str]) -> l
         counts.append(f"{alone} {'further ' if printed else ''}methods of ours")
     sentences = [f"{'; '.join(counts)}{f' (ours on {names})' if names else ''}."]
     shown = {result for _, method in methods for pair in method.pairs.values() for result in pair.ours}
+    filled = {(m.architecture, task) for _, m in methods for (task, _), pair in m.pairs.items() if pair.ours}
     scored, failed = 0, []
     for results in board.sections.values():
         for (architecture, task), configurations in results.items():
@@ -142,7 +143,7 @@ def _lead(board: Board, tables: Sequence[Methods], datasets: Sequence[str]) -> l
                 failed += [
                     f"{board.name(architecture)} on {board.task_name(task)} ({record.status})"
                     for result in configurations
-                    if not result.summaries
+                    if not result.summaries and (architecture, task) not in filled
                     for record in result.records
                     if record.status != "skipped"
                 ]
