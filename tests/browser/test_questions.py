@@ -110,7 +110,7 @@ def test_which_is_cheapest_within_a_point_of_the_best_on_sst2(front: Any):
     front.get_by_label("Task").select_option("sst2")
     best, cheapest = front.locator("#advice .advised").all_inner_texts()
     assert best.startswith("Best: BiLSTM, accuracy (%) 80.0")
-    assert cheapest.startswith("Cheapest within 1 points: Kim CNN, 79.3") and "0.5 ms" in cheapest
+    assert cheapest.startswith("Cheapest within 1 point: Kim CNN, 79.3") and "0.5 ms" in cheapest
 
 
 def test_does_a_crf_help_chunking(front: Any):

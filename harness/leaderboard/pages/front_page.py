@@ -39,6 +39,12 @@ RULES = {
     "paper": "Protocol paper is the recipe of each architecture's own paper.",
 }
 """Sentences on the protocols whose rows are ranked."""
+TIERS = {
+    "local": "Tier local is the published data, read from files.",
+    "hub": "Tier hub is the published data, from the Hugging Face hub.",
+    "own": "Tier own is data of your own.",
+}
+BUDGET = "A budget is an amount of training: full has all examples, small a sample of them."
 MINI_REMARK = (
     "These are scores on corpora that archbench generates itself (tier mini). They say whether an architecture learns,"
     " and nothing of the published data sets: `archbench run --tier local` or `--tier hub` takes those."
@@ -60,6 +66,7 @@ def lead(board: Board) -> list[str]:
         " Every training has a record, also one that failed. Where the records do not decide which is better, these"
         " pages say so.",
         *(text for name, text in RULES.items() if any(section.protocol == name for section in board.sections)),
+        " ".join([*(text for tier, text in TIERS.items() if any(s.tier == tier for s in board.sections)), BUDGET]),
     ]
 
 

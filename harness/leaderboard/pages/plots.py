@@ -113,7 +113,7 @@ def _section_plots(board: Board, section: Section, task: str) -> Iterator[Plot]:
             for architecture, result in results
             if result.summary(metric) and (value := cost(architecture, result))
         ]
-        if points:
+        if len(points) > 1:  # one says nothing of quality against cost
             scatter = _scatter(board, metric, points, axis, floor and info.plotted(floor[1]))
             yield Plot(f"{name}-{id}", f"Quality against {axis}: {title}", *scatter)
     best_first = sorted(results, key=lambda pair: _quality(metric, pair[1]), reverse=True)

@@ -80,9 +80,9 @@ def facts(board: Board) -> list[tuple[str, str]]:
         return []
     versions = [record.environment.get("versions") or {} for record in records]
     torch = sorted({str(v["torch"]) for v in versions if isinstance(v, dict) and v.get("torch")})
-    commits = Counter(
-        (record.commit[:12] or "unknown") + (" with local changes" if record.dirty else "") for record in records
-    )
+    commits = {record.commit for record in records if record.commit}
+    newest = max(records, key=lambda record: record.started or "")
+    dirty = sum(record.dirty for record in records)
     started = sorted(filter(None, (record.started for record in records)))
     return [
         ("records", f"{len(records):,}"),
@@ -92,8 +92,12 @@ def facts(board: Board) -> list[tuple[str, str]]:
         ),
         ("tasks", ", ".join(map(board.task_name, board.recorded_tasks))),
         ("seeds", ", ".join(map(str, sorted({record.seed for record in records})))),
-        ("machines", "; ".join(f"{name} ({n})" for name, n in sorted(Counter(map(device, records)).items()))),
-        ("commits", "; ".join(f"{name} ({n})" for name, n in sorted(commits.items()))),
+        ("machines", "; ".join(f"{name} ({n:,} records)" for name, n in sorted(Counter(map(device, records)).items()))),
+        (
+            "commits",
+            f"{len(commits):,}, that of the newest record {newest.commit[:12] or 'unknown'};"
+            f" {dirty or 'no'} record{'s' if dirty != 1 else ''} with local changes",
+        ),
         ("torch", ", ".join(torch) or "unknown"),
         ("started", f"{started[0]} to {started[-1]}" if started else "unknown"),
     ]

@@ -13,6 +13,9 @@ document.addEventListener("DOMContentLoaded", () => {
   const current = () => pictures.find((picture) => picture.dataset.place === boxes.place.value);
   const rowsOf = (body) => [...body.rows].filter((row) => row.dataset.means);
 
+  /** True for a row with a score on some task; the others failed or were left out on all. */
+  const scored = (row) => [...row.cells].slice(2).some((cell) => /\d/.test(cell.textContent));
+
   /** The types of the tasks of a picture, that of the first column first. */
   const offerTypes = () => {
     const before = boxes.type.value;
@@ -42,6 +45,7 @@ document.addEventListener("DOMContentLoaded", () => {
         row.querySelector(".mean").textContent = number && number === tasks ? (100 * share).toFixed(0) : few;
         row.hidden =
           !fits ||
+          (!boxes.rows.value && !scored(row)) ||
           (boxes.family.value && row.dataset.family !== boxes.family.value) ||
           (boxes.method.value && row.dataset.method !== boxes.method.value);
         here += !row.hidden;
