@@ -546,9 +546,9 @@ def test_flipped_answers_are_all_wrong_and_nothing_else_changes(task: registry.T
         assert flipped is None
         return
     assert asked.input_rows(flipped) == asked.input_rows(rows)
-    for name in ("label", "answer"):
-        if name in rows[0]:
-            assert all(row[name] != other[name] for row, other in zip(rows, flipped, strict=True))
+    for name in {"label", "answer", "labels", "score"} & rows[0].keys():
+        assert all(row[name] != other[name] for row, other in zip(rows, flipped, strict=True))
+        if name in ("label", "answer"):
             assert {row[name] for row in rows} == {row[name] for row in flipped}
     if task.type == "tag":
         for row, other in zip(rows, flipped, strict=True):

@@ -54,6 +54,9 @@ def test_it_has_the_options_of_the_command_with_their_defaults():
         "workers": None,
         "results": "results",
     }
+    in_words = dict.fromkeys(("plugins", "overrides", "parents", "inputs"))
+    in_words |= {"seeds": "0", "workers": "auto", "results": Path("results")}
+    assert {name: theirs[name].default for name in typed} == in_words
     for name, each in theirs.items():
         assert ours[name].default == typed.get(name, each.default), name
     assert all(f"``{name}``" in str(archbench.run.__doc__) for name in ours)

@@ -165,7 +165,8 @@ def test_the_library_reads_and_compares_it(made: Made, type: str):
     scores = table[(table.task == made.tasks[type]) & table.main & (table.split == "test")]
     assert {"dan", "cnn", made.floors[type]} <= set(scores.architecture)
     if has_units(registry.entry("tasks", made.tasks[type]).main_metric):
-        assert archbench.compare("dan", "cnn", made.tasks[type], made.folder).better in ("dan", None)
+        found = archbench.compare("dan", "cnn", made.tasks[type], made.folder)
+        assert (found.difference > 0) != found.lower_is_better
 
 
 @pytest.mark.parametrize("to", WRITERS)

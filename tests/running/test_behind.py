@@ -32,5 +32,6 @@ def test_what_chance_may_have_put_behind_goes_on(make_settings):
 
 def test_only_a_share_of_right_rows_has_this_interval(make_settings, monkeypatch):
     """An F1 over classes has another one, so nothing ends by it."""
+    assert behind.COUNTED == ("accuracy",)
     monkeypatch.setattr(behind, "COUNTED", ("another",))
     assert run_cell(planned_cell("dan", "sst2", *STAYS), make_settings(rival=0.99)).status == "ok"

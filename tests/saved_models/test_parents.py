@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from mlflow import pyfunc
 
 from harness import registry
@@ -408,8 +409,8 @@ def test_all_that_a_parent_saw_is_seen(architecture: str, settings: dict, sees: 
 
 def test_weights_are_copied_before_training_and_the_chain_is_recorded(tmp_path: Path) -> None:
     """A child that began at random would be called pre-trained."""
-    planned = session(tmp_path, "mean_last")
-    records = carried_out(planned)
+    still = ["mean_after.training.learning_rates=[1e-12]"]  # whose weights stay where they began
+    records = carried_out(session(tmp_path, "mean_last", overrides=still))
     assert {record.status for record in records.values()} == {"ok"}
     child = records["mean_last"]
     lineage = child.lineage
@@ -425,19 +426,27 @@ def test_weights_are_copied_before_training_and_the_chain_is_recorded(tmp_path: 
     assert child.spent["examples"] == 40 and child.spent["steps"] > 0 and child.spent["tokens"] > 40
     after = load(tmp_path / "models" / records["mean_after"].key)
     before = load(tmp_path / "models" / parent.key)
-    assert not np.array_equal(after.model.encoder.layer.weight.detach(), before.model.encoder.layer.weight.detach())
+    torch.testing.assert_close(after.model.encoder.layer.weight, before.model.encoder.layer.weight, rtol=0, atol=1e-6)
     assert Record.from_json(child.to_json()).cell == child.cell
 
 
 def test_word_vectors_of_a_kept_table_are_those_that_training_starts_from(tmp_path: Path) -> None:
-    records = carried_out(session(tmp_path, "mean_words", "vectors=word_table", protocol="smoke"))
+    still = ["mean_words.training.learning_rates=[1e-12]"]
+    planned = session(tmp_path, "mean_words", "vectors=word_table", protocol="smoke", keep=True, overrides=still)
+    records = carried_out(planned)
     child = records["mean_words"]
     assert child.status == "ok", child.error
     assert child.vectors["key"] == records["word_table"].key and child.vectors["name"] == "word_table"
     assert child.vectors["dims"] == 2 and child.vectors["words"] > 10 and child.vectors["tuned"]
+    kept = load(tmp_path / "models" / child.key)
+    vectors = load(tmp_path / "models" / records["word_table"].key).word_vectors()
+    places = [(place, word) for place, word in enumerate(kept.view.vocabulary.words, 2) if word in vectors]
+    assert len(places) > 10
+    for place, word in places:
+        assert np.allclose(kept.model.table.tuned.weight[place].detach(), vectors[word], atol=1e-5), word
 
 
-def test_a_teachers_probabilities_are_soft_targets(tmp_path: Path) -> None:
+def test_a_teacher_is_asked_and_its_loss_is_a_column(tmp_path: Path) -> None:
     records = carried_out(session(tmp_path, "pupil"))
     assert records["pupil"].status == "ok", records["pupil"].error
     losses = [row["train_teacher"] for row in records["pupil"].training["curve"]]

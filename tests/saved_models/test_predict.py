@@ -329,7 +329,11 @@ def test_no_bytes_stop_the_reader(form: str, number: int) -> None:
     content = b"text,id\n" + b"".join(draw.choices(pieces, k=60))
     if form == "tsv":
         content = content.replace(b",", b"\t", 1)
-    for each in asked(io.BytesIO(content), Wanted({"text": "string"}, "-", manner=Manner(form))):
+    found = list(asked(io.BytesIO(content), Wanted({"text": "string"}, "-", manner=Manner(form))))
+    assert found
+    if form in ("lines", "jsonl"):
+        assert [each.line for each in found] == list(range(1, 1 + len(content.removesuffix(b"\n").split(b"\n"))))
+    for each in found:
         assert (each.row is None) == bool(each.fault)
         assert 1 <= each.line <= content.count(b"\n") + 1
 

@@ -51,7 +51,6 @@ class MeanWords(TextEncoder):
 
     def inherit(self, role: str, parent: Any, rows: Any) -> None:
         copy_weights(parent, self)
-        self.inherited = self.layer.weight.detach().clone().numpy()
 
     def forward(self, words: WordBatch) -> Tensor:
         if self.breaks:
