@@ -440,13 +440,3 @@ def test_texts_cannot_become_markup(store, tmp_path):
     assert text.count("&lt;img src=x") > 8
     for block in re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', text, re.DOTALL):
         assert "<img" not in json.dumps(json.loads(block)), "plotly reads markup in the texts of a plot"
-
-
-def test_the_same_records_make_the_same_bytes(store):
-    judged(store, "10", seed=1)
-    judged(store, "11", architecture="bilstm")
-
-    def written():
-        return [html_of(page) for page in architecture_pages(board_of(store, [architecture("dan", "D")], TASKS))]
-
-    assert written() == written()

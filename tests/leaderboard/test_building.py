@@ -3,6 +3,9 @@ everybody, and whoever builds them must learn where to look."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from harness.records import Record, Store
 from tests.support.made_pages import architecture, board_of, register_alone, task
 from tests.support.made_records import judged, record
 
+ROOT = Path(leaderboard.__file__).parent
 ARCHITECTURES = [architecture("dan", "Deep averaging"), architecture("bilstm", "biLSTM")]
 TASKS = [task("sst2", "classify", "accuracy"), task("wikiqa", "rank", "map")]
 
@@ -153,3 +157,23 @@ def test_a_mistake_of_the_user_ends_the_build(tmp_path):
 
     with pytest.raises(LeaderboardError, match="line 3"):
         Builder(board_of(Store(tmp_path), ARCHITECTURES, TASKS)).build("index.html", make)
+
+
+def test_the_same_records_make_the_same_bytes_in_any_process(tmp_path):
+    """The order of a set of texts is another one in each process: whoever keeps pages in git would
+    see changes that are none."""
+    store = Store(tmp_path)
+    for number, name in enumerate(("dan", "bilstm", "kim_cnn_rand", "naive_bayes", "uda")):
+        for seed in (0, 1):
+            right = 40 + 10 * number + seed
+            judged(store, "1" * right + "0" * (100 - right), architecture=name, seed=seed, sees=["b", "a"])
+    store.write(record("lstm", "sst5", status="timeout", error={"type": "timeout", "message": "slow"}))
+    builds = []
+    for seed in "12":
+        environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, str(ROOT / "leaderboard.py"), "--results", str(tmp_path)]
+        subprocess.run(command, env=environment, check=True, capture_output=True, cwd=tmp_path)
+        pages = (file for file in (tmp_path / "leaderboard").rglob("*") if file.is_file())
+        builds.append({file.name: file.read_bytes() for file in pages})
+    differing = [name for name, content in builds[0].items() if builds[1].get(name) != content]
+    assert len(builds[0]) > 20 and differing == []

@@ -230,9 +230,3 @@ def test_the_page_says_what_it_needs(store):
     for file in ("archbench.js", "compare-data.js", "compare.js"):
         assert f'<script src="{file}" defer></script>' in text
     assert data(store) == []
-
-
-def test_the_same_records_make_the_same_bytes(store):
-    judged(store, "10")
-    judged(store, "11", architecture="bilstm")
-    assert scripts(store) == scripts(store)

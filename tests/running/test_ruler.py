@@ -43,7 +43,9 @@ def test_the_frozen_cell_trains():
 
 @pytest.fixture
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cell that says how often it was timed, with how many threads; the folder of the rulers."""
+    """A cell that says how often it was timed, with how many threads, all on one day; the folder of
+    the rulers."""
+    monkeypatch.setattr(module, "now", lambda: "2031-05-06T12:00:00+00:00")
     times = tmp_path / "times"
     cell = tmp_path / "cell.py"
     cell.write_text(

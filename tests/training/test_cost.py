@@ -204,16 +204,6 @@ def test_a_fit_of_known_speed_is_measured_to_five_percent(tmp_path):
     assert rates["train_tokens_per_second"] == pytest.approx(known * units / 8, rel=0.05)
 
 
-def test_steps_of_known_length_are_measured_to_five_percent():
-    clock, slept = StepClock(), []
-    for _ in range(WARM_UP_STEPS + 20):
-        began = time.monotonic()
-        time.sleep(0.02)
-        slept.append(time.monotonic() - began)
-        clock.step(8, 40)
-    assert clock.rates()["train_examples_per_second"] == pytest.approx(20 * 8 / sum(slept[WARM_UP_STEPS:]), rel=0.05)
-
-
 def test_an_answer_of_known_latency_is_measured_to_five_percent():
     """Other work on the machine only adds: the best of five counts."""
     corpus = toy_corpus()
