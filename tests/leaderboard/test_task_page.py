@@ -443,3 +443,21 @@ def test_the_published_value_of_bert_base_is_compared_with_bert_base(store):
     found = read(store.folder).counterparts
     assert found["bert_base", "sst2", "accuracy"].percent == "93.50"
     assert not [key for key in found if key[0] == "bert"]
+
+
+def test_what_has_no_score_at_all_comes_behind_what_has_one(store):
+    """A page began with 23 timeouts."""
+    store.write(record("dan", status="timeout"))
+    store.write(record("bilstm", score=0.8, sees=["texts without labels"]))
+    tables = task_tables(board(store), "sst2")
+    assert ["texts without labels" in table.title for table in tables] == [True, False]
+
+
+def test_a_long_page_has_a_list_of_its_tables(store):
+    for number in range(6):
+        store.write(record("dan", score=0.8, seed=number, sees=[f"thing {number}"]))
+    leaderboard.main(["--results", str(store.folder)])
+    page = (store.folder / "leaderboard" / "task-sst2.html").read_text(encoding="utf-8")
+    assert re.search(r"The \d+ tables of this page", page)
+    ids = re.findall(r'<li><a href="#(results-[^"]+)"', page)
+    assert len(ids) >= 6 and all(f'<section id="{id}">' in page for id in ids)
