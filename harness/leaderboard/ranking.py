@@ -34,7 +34,7 @@ def at_floor(board: Board, result: Result) -> str:
     if not board.reaches_floor(group, metric, bounds or (summary.mean,)):
         return ""
     score = display_info(metric).format(floor[1])
-    return f"at the floor: not told apart from {floor[0]}, which scores {score} without any training"
+    return f"at the floor: not shown to be above {floor[0]}, which scores {score} without any training"
 
 
 @functools.cache  # architectures ask for all rows of a task to find their own
@@ -110,7 +110,7 @@ def remarks(board: Board, section: Section, task: str) -> list[str]:
     floor = board.floor(group, metric)
     if all_scored and not places and floor:
         score = display_info(metric).format(floor[1])
-        texts.append(f"No result is told apart from the best floor ({floor[0]}, {score}): there is no best one.")
+        texts.append(f"No result is shown to be above the best floor ({floor[0]}, {score}): there is no best one.")
     return [*texts, *_not_behind(board, section, task, metric)]
 
 

@@ -196,19 +196,19 @@ def _read_table(stream: BinaryIO, wanted: Wanted) -> Iterator[Read]:
     while True:
         begin = 0
         try:
-            cells = next(rows)
+            cells, fault = next(rows), ""
         except StopIteration:
             break
         except csv.Error as error:
-            yield from told()
-            yield begin, {}, str(error)
-            continue
-        torn = any(number > begin for number, _ in bad)
-        if bad and not places and wanted.manner.written.header:  # the next row would be taken for the header
-            raise DataError(f"{wanted.source}, line {bad[0][0]}: {bad[0][1]}; the names of the columns cannot be read")
+            fault = str(error)
+        if not fault and any(number > begin for number, _ in bad):
+            fault = "a line of it cannot be read"
+        if (bad or fault) and not places and wanted.manner.written.header:  # the next row would be taken for it
+            number, why = bad[0] if bad else (begin, fault)
+            raise DataError(f"{wanted.source}, line {number}: {why}; the names of the columns cannot be read")
         yield from told()
-        if torn:
-            yield begin, {}, "a line of it cannot be read"
+        if fault:
+            yield begin, {}, fault
             continue
         if not places:
             if not cells:  # blank lines before the first row are none, as at training

@@ -46,12 +46,13 @@ def lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
 
 
 def lines_in(file: BinaryIO, name: object, encoding: str) -> Iterator[tuple[int, str]]:
-    """:func:`lines` of an open file, which messages call by its ``name``."""
+    """:func:`lines` of an open file, from where it stands on; messages call it by its ``name``."""
     number, rest = 1, ""  # rest is a line whose end has not been read yet
+    begin = file.tell()
     mark = marked(file.read(4))
     if mark:
         encoding = mark[0]
-    file.seek(mark[1] if mark else 0)
+    file.seek(begin + mark[1] if mark else begin)
     decoder = codecs.getincrementaldecoder(encoding)()
     while True:
         try:

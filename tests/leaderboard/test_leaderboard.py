@@ -199,7 +199,7 @@ def test_the_front_page_counts_what_was_trained(build):
     made = [record("dan", score=0.5), record("dan", "sst5", 0.4), record("count", score=0.5)]
     made += [record("bilstm", status="timeout"), record("bert", "snli", status="skipped"), record("random", score=0.1)]
     text = " ".join(build(*made).text("index.html").split())
-    assert "2 have scores, on 2 tasks, from 3 trainings. 2 more have no score: they failed, passed a limit or" in text
+    assert "scores of 2, on 2 tasks, from 3 trainings. 2 more have no score: they failed, passed a limit or" in text
 
 
 FEW = [

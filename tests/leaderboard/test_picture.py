@@ -121,6 +121,12 @@ def test_a_task_without_a_floor_is_none_of_those_that_a_mean_counts(store):
     assert [row["mean"] for row in shown["blocks"][0]["rows"]] == ["100"]
 
 
+def test_where_no_task_has_a_floor_no_row_has_a_mean(store):
+    judged(store, right(80), architecture="dan")
+    [shown] = picture_parts(read(store.folder))["pictures"]
+    assert [row["mean"] for row in shown["blocks"][0]["rows"]] == [""]
+
+
 def test_recordings_are_a_type_of_their_own(store):
     """A mean over texts and recordings was one that no system of counts could have: each was at
     best "6 of 7"."""

@@ -377,7 +377,7 @@ def test_a_row_whose_interval_reaches_the_floor_is_marked_and_has_no_rank(store)
     assert cell(table, "BILSTM", "accuracy") == ["90.0 (1)"]
     assert [cell(table, name, "rank") for name in ("BILSTM", "DAN", "CNN", "NSE")] == [["1"], ["–"], ["–"], ["–"]]
     assert (
-        "at the floor: not told apart from most frequent class, which scores 50.0 without any training" in table.notes
+        "at the floor: not shown to be above most frequent class, which scores 50.0 without any training" in table.notes
     )
     assert "1 of 4 results are ranked; the notes of the others say why not." in table.lead
     assert {each["architecture"] for each in results(board) if each["at_floor"]} == {"dan", "cnn", "nse"}
@@ -407,9 +407,9 @@ def test_where_nothing_is_above_the_floor_nobody_leads(store):
     assert table.lead == [
         "Budget full: all examples.",
         "0 of 2 results are ranked; the notes of the others say why not.",
-        "No result is told apart from the best floor (most frequent class, 50.0): there is no best one.",
+        "No result is shown to be above the best floor (most frequent class, 50.0): there is no best one.",
     ]
-    assert cell(best_table(board), "SST-2", "best") == ["none told apart from the floor"]
+    assert cell(best_table(board), "SST-2", "best") == ["none shown to be above the floor"]
     assert cell(best_table(board), "SST-2", "compared") == ["0 of 2"]
     assert "best" not in {part.style for part in parts(table)}
 

@@ -110,6 +110,11 @@ def test_what_was_read_of_a_stream_before_is_not_read_again() -> None:
     stream.readline()
     found = asked(stream, Wanted({"text": "string"}, "-", manner=Manner("lines")))
     assert [each.row and each.row["text"] for each in found] == ["good", "bad"]
+    stream = io.BytesIO("header\ngood\n".encode("utf-16-le"))
+    stream.read(len("header\n".encode("utf-16-le")))
+    manner = Manner("lines", Source(encoding="utf-16-le"))
+    found = asked(stream, Wanted({"text": "string"}, "-", manner=manner))
+    assert [each.row and each.row["text"] for each in found] == ["good"]
 
 
 def test_a_header_that_cannot_be_read_ends_the_command() -> None:
@@ -117,6 +122,8 @@ def test_a_header_that_cannot_be_read_ends_the_command() -> None:
     content = "Größe,Text\n1,first\n2,second\n".encode("latin-1")
     with pytest.raises(DataError, match="new, line 1: byte 0xf6 at place 3 is not UTF-8; the names of the columns"):
         read(content, Manner("csv", names={"text": 2}))
+    with pytest.raises(DataError, match="line 1: .*expected after.*; the names of the columns cannot be read"):
+        read(b'id,"te"xt\n1,first\n', Manner("csv", names={"text": 2}))
     assert [text for _, text, _ in read(content, Manner("csv", Source(header=False), {"text": 2}))] == [
         None,
         "first",

@@ -62,12 +62,17 @@ def lead(board: Board) -> list[str]:
     others = f" {without} more have no score: they failed, passed a limit or were left out." if without else ""
     return [
         "Architectures for natural language processing, trained on the same tasks under the same rules:"
-        f" {len(architectures)} have scores, on {len(tasks)} tasks, from {len(ended):,} trainings.{others}"
+        f" scores of {len(architectures)}, on {_count(len(tasks), 'task')}, from {_count(len(ended), 'training')}."
+        f"{others}"
         " Every training has a record, also one that failed. Where the records do not decide which is better, these"
         " pages say so.",
         *(text for name, text in RULES.items() if any(section.protocol == name for section in board.sections)),
         " ".join([*(text for tier, text in TIERS.items() if any(s.tier == tier for s in board.sections)), BUDGET]),
     ]
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'s' if number != 1 else ''}"
 
 
 def remarks(board: Board) -> list[str]:
@@ -131,7 +136,7 @@ def _row(board: Board, line: Line, types: list[str], numbers: dict[str, int]) ->
 def _mean_text(mean: float, number: int, tasks: int) -> str:
     """A mean over so many of the counted tasks of a type, as picture.js writes it for the type that
     is chosen."""
-    if number == tasks:
+    if number and number == tasks:
         return f"{100 * mean:.0f}"
     return f"{number} of {tasks}" if number else ""
 
@@ -171,7 +176,7 @@ def _best_row(board: Board, section: Section, task: str) -> TableRow | None:
     floor = board.floor(group, metric) if group else None
     floors = [Part(display_info(metric).format(floor[1]), title=floor[0])] if floor else BLANK
     if not best:
-        none = [Part("none told apart from the floor", "quiet")]
+        none = [Part("none shown to be above the floor", "quiet")]
         cells = [unit, none, BLANK, floors, BLANK, compared, BLANK, BLANK]
         return TableRow(board.task_name(task), cells, link=task_file(task))
     names, scores, sizes, latencies = [], [], [], []

@@ -92,7 +92,13 @@ def facts(board: Board) -> list[tuple[str, str]]:
         ),
         ("tasks", ", ".join(map(board.task_name, board.recorded_tasks))),
         ("seeds", ", ".join(map(str, sorted({record.seed for record in records})))),
-        ("machines", "; ".join(f"{name} ({n:,} records)" for name, n in sorted(Counter(map(device, records)).items()))),
+        (
+            "machines",
+            "; ".join(
+                f"{name} ({n:,} record{'s' if n != 1 else ''})"
+                for name, n in sorted(Counter(map(device, records)).items())
+            ),
+        ),
         (
             "commits",
             f"{len(commits):,}, that of the newest record {newest.commit[:12] or 'unknown'};"
