@@ -19,7 +19,7 @@ from pytorch_lightning import LightningModule, Trainer
 from pytorch_lightning.callbacks import Checkpoint
 
 from harness import registry
-from harness.contract.base import Result, best_floor
+from harness.contract.base import Result, best_floor, require, run
 from harness.errors import ArchbenchError, UsageError
 from harness.kinds import Estimator, made
 from harness.metrics import CLEARLY, above, better, main_score
@@ -103,15 +103,15 @@ def learned(
 
 def as_shipped(entry: ArchitectureEntry) -> Result:
     """The check as one of those of ``archbench check``."""
-    name = "learns its mini task at its default size"
-    try:
+
+    def learns() -> str:
         found = learned(entry)
-    except ArchbenchError as error:
-        return Result(name, False, str(error))
-    except Exception as error:  # a plugin may raise anything, such as what its small size hid
-        return Result(name, False, f"{type(error).__name__}: {error}")
-    scores = f"{found.metric} {found.dev:.3f} on dev and {found.test:.3f} on test, where the floor is {found.floor:.3f}"
-    return Result(name, found.word == "learns", f"{found.task}: {found.word}, {scores}")
+        scores = f"{found.metric} {found.dev:.3f} on dev and {found.test:.3f} on test"
+        told = f"{found.task}: {found.word}, {scores}, where the floor is {found.floor:.3f}"
+        require(found.word == "learns", told)
+        return told
+
+    return run("learns its mini task at its default size", learns, ArchbenchError)
 
 
 def _fitted(

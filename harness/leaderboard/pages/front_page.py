@@ -20,6 +20,7 @@ from harness.leaderboard.tables.cost import COUNTS, mean_of
 from harness.leaderboard.tables.formatting import (
     axis_title,
     caveats,
+    format_count,
     format_magnitude,
     format_number,
     format_score,
@@ -62,17 +63,13 @@ def lead(board: Board) -> list[str]:
     others = f" {without} more have no score: they failed, passed a limit or were left out." if without else ""
     return [
         "Architectures for natural language processing, trained on the same tasks under the same rules:"
-        f" scores of {len(architectures)}, on {_count(len(tasks), 'task')}, from {_count(len(ended), 'training')}."
-        f"{others}"
+        f" scores of {len(architectures)}, on {format_count(len(tasks), 'task')}, from"
+        f" {format_count(len(ended), 'training')}.{others}"
         " Every training has a record, also one that failed. Where the records do not decide which is better, these"
         " pages say so.",
         *(text for name, text in RULES.items() if any(section.protocol == name for section in board.sections)),
         " ".join([*(text for tier, text in TIERS.items() if any(s.tier == tier for s in board.sections)), BUDGET]),
     ]
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'s' if number != 1 else ''}"
 
 
 def remarks(board: Board) -> list[str]:

@@ -8,7 +8,7 @@ from collections import Counter
 from harness.leaderboard.board import Board, task_file
 from harness.leaderboard.picture import Picture, pictures
 from harness.leaderboard.tables.cost import device
-from harness.leaderboard.tables.formatting import failures, section_title
+from harness.leaderboard.tables.formatting import failures, format_count, section_title
 from harness.leaderboard.tables.table import Block, Part, Table, TableRow
 from harness.records import STATUSES
 
@@ -95,14 +95,13 @@ def facts(board: Board) -> list[tuple[str, str]]:
         (
             "machines",
             "; ".join(
-                f"{name} ({n:,} record{'s' if n != 1 else ''})"
-                for name, n in sorted(Counter(map(device, records)).items())
+                f"{name} ({format_count(n, 'record')})" for name, n in sorted(Counter(map(device, records)).items())
             ),
         ),
         (
             "commits",
             f"{len(commits):,}, that of the newest record {newest.commit[:12] or 'unknown'};"
-            f" {dirty or 'no'} record{'s' if dirty != 1 else ''} with local changes",
+            f" {format_count(dirty, 'record') if dirty else 'no records'} with local changes",
         ),
         ("torch", ", ".join(torch) or "unknown"),
         ("started", f"{started[0]} to {started[-1]}" if started else "unknown"),

@@ -33,9 +33,9 @@ MOST_NAMES = 6
 def task_tables(board: Board, task: str) -> list[Table]:
     """All results on one task, best first: a table for each section, so that sorting does not mix
     budgets, protocols, or rows that see more than others. Sections without any score come last."""
-    shown = [section for section in board.sections if _shown(board, section, task)]
-    shown.sort(key=lambda section: not any(result.ok for _, result in _shown(board, section, task)))
-    return [section_table(board, section, task) for section in shown]
+    shown = {section: pairs for section in board.sections if (pairs := _shown(board, section, task))}
+    order = sorted(shown, key=lambda section: not any(result.ok for _, result in shown[section]))
+    return [section_table(board, section, task) for section in order]
 
 
 SHOWN = ("95 % interval", "rank", "family", "parameters", *QUIET)

@@ -223,6 +223,11 @@ def score_parts(
     return lines + failures(result)
 
 
+def format_count(number: int, thing: str) -> str:
+    """A number of things in words, such as "1 task" and "1,184 trainings"."""
+    return f"{number:,} {thing}{'s' if number != 1 else ''}"
+
+
 def marked_score(board: Board, result: Result, metric: str, summary: Summary) -> Part:
     """The score of a result of which a table tells no more than whether it is at the floor."""
     notes = tuple(filter(None, [at_floor(board, result)]))
